@@ -23,6 +23,8 @@ PACKAGES = os.path.dirname(os.path.dirname(np.__file__))
 LIBRARIES = tuple(
     path + os.sep for path in (OWN, *(os.path.join(PACKAGES, name) for name in ("numpy", "scipy")))
 )
+GENERATED = "<mutad: "
+"""How the names of files begin that the runtime writes functions in: around those of the user's."""
 STANDARD_LIBRARY = sysconfig.get_path("stdlib") + os.sep
 INSTALLED = os.sep + "site-packages" + os.sep
 
@@ -135,6 +137,7 @@ class CompileError(Exception):
     in the program that lead to the line, from the inside out.
     """
 
+    __module__ = "mutad"  # whose name for it is the one that users know
     names_the_line = True
     """What the runtime knows the class by, which it does not import."""
 
@@ -163,10 +166,13 @@ class CompileError(Exception):
         if not is_library(file):
             self.own = False
         elif self.own and not file.startswith(OWN + os.sep):
-            self.reason = f"{name} is not compiled: in its own code, {self.message}"
+            detail = "" if is_limit(self.message) else f": in its own code, {self.message}"
+            self.reason = f"this call of {name} is not compiled{detail}"
             self.way_out = ELSEWHERE
+        if call is None or call.file.startswith(GENERATED):
+            return
         shown = [(one.file, one.line) for one in (self.span, *self.calls) if one is not None]
-        if call is not None and (call.file, call.line) not in shown:
+        if (call.file, call.line) not in shown:
             self.calls.append(call)
 
 

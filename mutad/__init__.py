@@ -33,14 +33,13 @@ from typing import (
     Protocol,
     TypeVar,
     Unpack,
-    cast,
     overload,
 )
 
 from . import cuda
 from .runtime.assertions import assert_saved_bytes
-from .runtime.batching import Batched
-from .runtime.bound import BoundMethod, partial_of
+from .runtime.batching import Batched, axes_of
+from .runtime.bound import BoundMethod, Partial, partial_of
 from .runtime.concise import concise
 from .runtime.cuda import not_called
 from .runtime.device_arrays import DeviceArray, device_array
@@ -324,12 +323,14 @@ def _with_gradient(function: Any) -> Any:
     return compile(function, grad=True)
 
 
+@concise
 def grad(function: Callable[..., Any], wrt: Any = 0, **unknown: Never) -> Callable[..., Any]:
     """A function of `function`'s arguments that returns its gradient with respect to `wrt`."""
     refuse_options("grad", unknown)
     return Derivative("grad", _with_gradient(function), wrt)
 
 
+@concise
 def value_and_grad(
     function: Callable[..., Any], wrt: Any = 0, **unknown: Never
 ) -> Callable[..., Any]:
@@ -338,29 +339,34 @@ def value_and_grad(
     return Derivative("value_and_grad", _with_gradient(function), wrt)
 
 
+@concise
 def vjp(function: Callable[..., Any], wrt: Any = 0, **unknown: Never) -> Callable[..., Any]:
     """A function of `function`'s arguments that returns (its result, `back`); see `CompiledFunction.vjp`."""
     refuse_options("vjp", unknown)
     return Derivative("vjp", _with_gradient(function), wrt)
 
 
+@concise
 def jvp(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of `function`'s arguments and `tangents=` that returns (its result, the tangent of that)."""
     return Derivative("jvp", _with_gradient(function), None)
 
 
+@concise
 def hvp(function: Callable[..., Any], wrt: Any = 0, **unknown: Never) -> Callable[..., Any]:
     """A function of `function`'s arguments and `direction=` that returns its Hessian times the direction."""
     refuse_options("hvp", unknown)
     return Derivative("hvp", _with_gradient(function), wrt)
 
 
+@concise
 def hessian(function: Callable[..., Any], wrt: Any = 0, **unknown: Never) -> Callable[..., Any]:
     """A function of `function`'s arguments that returns its Hessian; see `CompiledFunction.hessian`."""
     refuse_options("hessian", unknown)
     return Derivative("hessian", _with_gradient(function), wrt)
 
 
+@concise
 def jacobian(function: Callable[..., Any], wrt: Any = 0, **unknown: Never) -> Callable[..., Any]:
     """A function of `function`'s arguments that returns its Jacobian; see `CompiledFunction.jacobian`."""
     refuse_options("jacobian", unknown)
@@ -368,23 +374,27 @@ def jacobian(function: Callable[..., Any], wrt: Any = 0, **unknown: Never) -> Ca
 
 
 @concise
-def batch(function: Callable[..., Any], in_axes: Any = 0) -> Batched:
+def batch(function: Callable[..., Any], in_axes: Any = 0) -> Batched | Partial[..., Any]:
     """A function that maps `function` over an axis of its arguments; results are stacked along a first axis.
 
     in_axes: the axis of each argument, None for what all items share: one for all arguments, a tuple with one
-    for each, or a dict by name, in which what is not named is shared.
+    for each, or a dict by name, in which what is not named is shared. What a partial gives is shared.
 
     The items are computed one after another by one compiled loop: each item's in-place updates land in its
     slice, what is shared is the same for all, exceptions are those of the loop. All derivatives are there:
     `grad` and `value_and_grad` have the gradient of each item's result, and for shared arguments the sum.
     """
-    if isinstance(function, functools.partial | types.MethodType | CompiledWrapper):
-        raise TypeError("batch() takes a function: write one that calls the method, or the partial")
-    if not isinstance(function, CompiledFunction | Batched):
-        function = compile(function, grad=True)
-    return Batched(cast("DifferentiableFunction", function), in_axes)
+    known = (CompiledFunction, Batched, Partial, CompiledWrapper)
+    made: Any = function if isinstance(function, known) else compile(function, grad=True)
+    if isinstance(made, Partial):
+        axes = dict(zip(made.parameters, axes_of(made.parameters, in_axes), strict=True))
+        return type(made)(batch(made.func, axes), *made.args, **made.keywords)
+    if isinstance(made, CompiledWrapper):
+        made = made.called_with(len(made.parameters), ())
+    return Batched(made, in_axes)
 
 
+@concise
 def check_rule(
     function: Callable[..., Any], *args: Any, tolerance: float | None = None, seed: int = 0
 ) -> GradientReport:
@@ -412,6 +422,7 @@ def check_rule(
     return rule_check.check_rule(compile, function, *args, tolerance=tolerance, seed=seed)
 
 
+@concise
 def __getattr__(name: str) -> Any:
     if name == "CompileError":
         from .compiler.diagnostics import CompileError

@@ -27,6 +27,7 @@ import numpy as np
 
 from . import _with_gradient  # pyright: ignore[reportPrivateUsage]
 from .runtime.bridged import Bridged, Call, outputs_of, results_of
+from .runtime.concise import concise, with_concise_methods
 from .runtime.keys import SCALARS
 
 jax: Any = import_module("jax")
@@ -52,6 +53,7 @@ def wrap(
     bridged = Bridged(_with_gradient(function), _with_gradient)
     names = (finals,) if isinstance(finals, str) else tuple(finals)
 
+    @concise
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         one = bridged.call(args, kwargs)
@@ -67,6 +69,7 @@ def wrap(
     return call
 
 
+@with_concise_methods
 @dataclass
 class Bridge:
     """One call, as JAX traces it: `places` are the positions of what JAX knows."""

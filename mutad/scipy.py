@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .runtime import keys, memory
-from .runtime.bound import Partial
+from .runtime.bound import Partial, named
+from .runtime.concise import with_concise_methods
 from .runtime.function import DifferentiableFunction
 from .runtime.objects import flat_of, selected
 from .runtime.structures import Assembly, flatten
+from .runtime.variadic import CompiledWrapper
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float64]
 
 
+@with_concise_methods
 class Problem:
     """A compiled function at these arguments, of which the floats that `wrt` names vary: a vector.
 
@@ -44,7 +47,7 @@ class Problem:
 
     def __init__(
         self,
-        function: DifferentiableFunction[..., Any] | Partial[..., Any],
+        function: DifferentiableFunction[..., Any] | Partial[..., Any] | CompiledWrapper,
         *args: Any,
         wrt: Any = 0,
         sparsity: Any = None,
@@ -54,6 +57,8 @@ class Problem:
         if isinstance(own, Partial):
             kwargs = {**own.keywords, **kwargs}
             args, wrt, own = (*own.args, *args), own.named(wrt), own.func
+        if isinstance(own, CompiledWrapper):
+            wrt, own = named(wrt, own.parameters), own.of(args, kwargs)
         if not isinstance(own, DifferentiableFunction):
             raise TypeError(f"Problem takes a function of @compile(grad=True), not {own!r}")
         self._function: DifferentiableFunction[..., Any] = own

@@ -26,6 +26,7 @@ import numpy as np
 
 from . import _with_gradient  # pyright: ignore[reportPrivateUsage]
 from .runtime.bridged import Bridged, Call, is_float, outputs_of
+from .runtime.concise import concise
 
 torch: Any = import_module("torch")
 Tensor = Any
@@ -45,6 +46,7 @@ def wrap(function: Callable[..., Any], *, second: bool = False) -> Callable[...,
     """
     bridged = Bridged(_with_gradient(function), _with_gradient)
 
+    @concise
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         one = bridged.call(args, kwargs)
@@ -205,6 +207,7 @@ class _Run(torch.autograd.Function):
     """The function, to autograd."""
 
     @staticmethod
+    @concise
     def forward(ctx: Any, run: Run, *given: Tensor) -> Any:
         """Of the tensors, and of copies of those that are stored to, which lead to what they were."""
         tensors, copies = given[: len(run.places)], given[len(run.places) :]
@@ -220,6 +223,7 @@ class _Run(torch.autograd.Function):
         return outputs
 
     @staticmethod
+    @concise
     def backward(ctx: Any, *cotangents: Tensor) -> Any:
         run: Run = ctx.run
         if not torch.is_grad_enabled():
@@ -242,6 +246,7 @@ class _Gradient(torch.autograd.Function):
     """Its gradient, to autograd: a function of the outputs' cotangents and of the inputs."""
 
     @staticmethod
+    @concise
     def forward(ctx: Any, run: Run, count: int, *tensors: Tensor) -> Any:
         ctx.run, ctx.count = run, count
         ctx.save_for_backward(*tensors)
@@ -249,6 +254,7 @@ class _Gradient(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
+    @concise
     def backward(ctx: Any, *directions: Tensor) -> Any:
         cotangents, inputs = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
         bars, of_inputs = ctx.run.second(inputs, cotangents, directions)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from .concise import concise
 from .function import DifferentiableFunction
 
 
+@concise
 def assert_saved_bytes(
     function: DifferentiableFunction[..., Any],
     *args: Any,

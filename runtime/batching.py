@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import keys
-from .concise import concise
+from .concise import concise, with_concise_methods
 from .cotangents import describe
 from .gradients import Const
 from .inspection import Inspection
@@ -45,6 +45,7 @@ DTYPE["b1"] = "np.bool_"
 """How the dtype of an array of results is written."""
 
 
+@with_concise_methods
 class Batched:
     """What `mutad.batch` returns: called as the function is, mapped arguments with one axis more.
 
@@ -55,7 +56,7 @@ class Batched:
 
     def __init__(self, function: DifferentiableFunction | Batched, in_axes: Any = 0) -> None:
         self.function, self.in_axes = function, in_axes
-        self.axes = axes_of(function, in_axes)
+        self.axes = axes_of(function.parameters, in_axes)
         self._loops: dict[Any, Loops] = {}
 
     @property
@@ -71,24 +72,20 @@ class Batched:
     def _base(self) -> DifferentiableFunction:
         return self.function._base if isinstance(self.function, Batched) else self.function
 
-    @concise
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         loops, bound = self._loops_for(args, kwargs)
         return loops.stacking(*bound)
 
-    @concise
     def vjp(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """The stacked results, and `back`, which takes their cotangents: as of any compiled function."""
         loops, bound = self._loops_for(args, kwargs)
         return loops.stacking.vjp(*bound, wrt=wrt)
 
-    @concise
     def pullback(self, *args: Any, cotangent: Any = None, **kwargs: Any) -> Any:
         """`pullback` of the stacked results, on your shadows."""
         loops, bound = self._loops_for(args, kwargs)
         return loops.stacking.pullback(*self._wrapped(bound), cotangent=cotangent)
 
-    @concise
     def jvp(
         self, *args: Any, tangents: Mapping[str, Any], batch: int | None = None, **kwargs: Any
     ) -> Any:
@@ -96,7 +93,6 @@ class Batched:
         loops, bound = self._loops_for(args, kwargs)
         return loops.stacking.jvp(*bound, tangents=tangents, batch=batch)
 
-    @concise
     def pushforward(self, *args: Any, **kwargs: Any) -> Any:
         """The stacked results and their tangents, in place."""
         loops, bound = self._loops_for(args, kwargs)
@@ -109,7 +105,6 @@ class Batched:
             is_default = any(argument is default for default in defaults)
             yield Const(argument) if is_default else argument
 
-    @concise
     def jacobian(
         self, *args: Any, wrt: Any = 0, mode: str = "auto", sparsity: Any = None, **kwargs: Any
     ) -> Any:
@@ -117,23 +112,19 @@ class Batched:
         loops, bound = self._loops_for(args, kwargs)
         return loops.stacking.jacobian(*bound, wrt=wrt, mode=mode, sparsity=sparsity)
 
-    @concise
     def grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """The gradients of all items; of shared arguments their sum."""
         return self.value_and_grad(*args, wrt=wrt, **kwargs)[1]
 
-    @concise
     def value_and_grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> tuple[Any, Any]:
         """The results of all items, and their gradients; of shared arguments the sum."""
         summing, bound, values = self._summing_for(args, kwargs)
         return values, summing.grad(*bound, values, wrt=wrt)
 
-    @concise
     def hvp(self, *args: Any, direction: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """The derivative of the gradients in a direction."""
         return self.value_grad_hvp(*args, direction=direction, wrt=wrt, **kwargs)[2]
 
-    @concise
     def value_grad_hvp(
         self,
         *args: Any,
@@ -150,7 +141,6 @@ class Batched:
         )
         return values, gradient, product
 
-    @concise
     def explain(
         self,
         *args: Any,
@@ -245,9 +235,8 @@ def called(
     return function.loops(item).stacking if isinstance(function, Batched) else function
 
 
-def axes_of(function: DifferentiableFunction | Batched, in_axes: Any) -> Axes:
+def axes_of(names: tuple[str, ...], in_axes: Any) -> Axes:
     """The axis of each parameter, None for what all items share; TypeError or ValueError for others."""
-    names = function.parameters
     match in_axes:
         case dict():
             given: dict[Any, Any] = in_axes
@@ -472,7 +461,7 @@ def shown(spec: Spec, name: str, none: str = "_nothing") -> str:
 
 def written(source: str, name: str) -> FunctionType:
     """The function that a source defines, which tracebacks and the compiler can read."""
-    file = f"<mutad.batch {hashlib.sha256(source.encode()).hexdigest()[:16]}>"
+    file = f"<mutad: batch {hashlib.sha256(source.encode()).hexdigest()[:16]}>"
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     namespace: dict[str, Any] = {"__name__": __name__}
     exec(compile(source, file, "exec"), namespace)

@@ -7,6 +7,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Self, cast
 
+from .concise import with_concise_methods
 from .inspection import Inspection
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def named(wrt: Any, names: tuple[str, ...]) -> Any:
     return names[wrt]
 
 
+@with_concise_methods
 class Partial(functools.partial[R], Generic[P, R]):
     """A compiled function with arguments given as `functools.partial` has them, in every mode.
 

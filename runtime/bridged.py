@@ -169,7 +169,7 @@ def contraction(function: DifferentiableFunction, outputs: Sequence[str], extra:
         f"    result = function_({', '.join(parameters)})\n"
         f"    return {terms}\n"
     )
-    file = f"<bridge of {function.__module__}.{function.__qualname__}: {terms}>"
+    file = f"<mutad: bridge of {function.__module__}.{function.__qualname__}: {terms}>"
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     namespace: dict[str, Any] = {"function_": function}
     exec(compile(source, file, "exec"), namespace)

@@ -11,35 +11,57 @@ import dis
 import functools
 import os
 from collections.abc import Callable
-from types import TracebackType
+from types import FunctionType, TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from .traceback_entries import COMPILED
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C")
 
 
 def concise(method: Callable[P, R]) -> Callable[P, R]:
-    """The method, out of which errors about the program come with nothing of what is called below."""
+    """The method, out of which errors come with nothing of what is called below, nor of it itself."""
 
     @functools.wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return method(*args, **kwargs)
+            try:
+                return method(*args, **kwargs)
+            except OnDevice:
+                if not is_made_again(method.__name__, args):
+                    raise
+            return cast("R", again(method.__name__, args, kwargs))
         except Exception as error:
-            if isinstance(error, OnDevice):
-                return cast("R", again(method.__name__, args, kwargs))
-            if os.environ.get("MUTAD_FULL_TRACEBACK") == "1":
-                raise
-            if not is_about_the_program(error) and not is_about_the_call(error):
-                error.__traceback__ = below_ours(error.__traceback__)
-                raise
-            refusal = error.with_traceback(None)
-            refusal.__suppress_context__ = True  # what the compiler itself was handling
-        raise refusal
+            shorten(error)
+            raise  # see Note [No entry of ours]
 
     return call
+
+
+def with_concise_methods(cls: C) -> C:
+    """A class decorator: what users call of it is `concise`."""
+    for name, value in list(vars(cls).items()):
+        if isinstance(value, FunctionType) and (name in CALLED or not name.startswith("_")):
+            setattr(cls, name, concise(value))
+    return cls
+
+
+CALLED = ("__call__", "__getattr__", "__init__")
+
+
+def shorten(error: Exception) -> None:
+    """Leave the entries of the program alone; of an error about it, or about the call, none of ours."""
+    if os.environ.get("MUTAD_FULL_TRACEBACK") == "1":
+        return
+    program = below_ours(error)
+    is_ours = is_about_the_program(error) or is_about_the_call(error)
+    if is_ours:
+        error.__suppress_context__ = True  # what we were handling
+    if is_ours or program is not None:
+        error.__traceback__ = program
+        error.__dict__[SHORTENED] = True
 
 
 class OnDevice(TypeError):
@@ -47,6 +69,11 @@ class OnDevice(TypeError):
 
     def __init__(self) -> None:
         super().__init__("an argument is on a device: pass arrays of the host (x.copy_to_host())")
+
+
+def is_made_again(kind: str, args: tuple[Any, ...]) -> bool:
+    """Whether this is a method of a compiled function, or of its dispatcher."""
+    return bool(args) and hasattr(args[0], "dispatcher") and hasattr(type(args[0]), kind)
 
 
 def again(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -58,50 +85,69 @@ def again(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     function, *values = args
     try:
-        return call(getattr(function, "dispatcher", function), kind, values, kwargs)
+        return call(function.dispatcher, kind, values, kwargs)
     except Exception as error:
-        failed = without_own_frames(error)
-    raise failed
+        error.__traceback__ = without_own_frames(error.__traceback__)
+        error.__suppress_context__ = True
+        raise
 
 
-def without_own_frames(error: Exception) -> Exception:
-    """The error, with the lines of the program alone."""
-    at = error.__traceback__
-    while at is not None and at.tb_frame.f_code.co_filename.startswith(OWN):
+def without_own_frames(at: TracebackType | None) -> TracebackType | None:
+    """From the first line that is not ours on."""
+    while at is not None and is_own(at):
         at = at.tb_next
-    error.__suppress_context__ = True
-    return error.with_traceback(at)
+    return at
 
 
 OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
-CALLS_FOREIGN = f"{__package__}.foreign"
+GENERATED = "<mutad: "
+"""How the names of files begin in which functions are that this package writes."""
+CALL_FOREIGN = {f"{__package__}.{name}" for name in ("foreign", "gradient_check", "rule_check")}
+"""The modules that call functions of the user's in Python."""
+ABOUT_CALLS = (AttributeError, OnDevice, RuntimeError, TypeError, ValueError)
+SHORTENED = "shortened"
+"""An attribute of an exception that has been here: if an entry is not ours, it is the program's."""
 RAISE = dis.opmap["RAISE_VARARGS"]
+CALL = concise(without_own_frames).__code__
+
+
+def is_own(at: TracebackType) -> bool:
+    return at.tb_frame.f_code.co_filename.startswith((OWN, GENERATED))
 
 
 def is_about_the_call(error: Exception) -> bool:
     """True for an error that we raise about how a function is called: all that is below the call are our
-    functions, and the last one has a `raise` there."""
-    if type(error) not in (TypeError, ValueError):
-        return False
+    functions, and the last one has a `raise` there, or has no such parameters."""
     at = error.__traceback__
-    assert at is not None
-    while at.tb_frame.f_code.co_filename.startswith(OWN) and at.tb_next is not None:
+    asserted = (
+        isinstance(error, AssertionError) and error.args
+    )  # what we assume comes without words
+    if at is None or not (type(error) in ABOUT_CALLS or asserted):
+        return False
+    while is_own(at) and at.tb_next is not None:
         at = at.tb_next
-    code = at.tb_frame.f_code
-    return code.co_filename.startswith(OWN) and code.co_code[at.tb_lasti] == RAISE
+    code, came_so = at.tb_frame.f_code, SHORTENED in error.__dict__
+    return is_own(at) and (came_so or code is CALL or code.co_code[at.tb_lasti] == RAISE)
 
 
-def below_ours(traceback: TracebackType | None) -> TracebackType | None:
-    """From the first line of compiled code on, or of a foreign function that it called; all where none is."""
-    at, before = traceback, ""
+def below_ours(error: Exception) -> TracebackType | None:
+    """From the first line of compiled code on, or of a foreign function that it called; None without."""
+    at, before = error.__traceback__, ""
+    came_so = SHORTENED in error.__dict__
     while at is not None:
-        name, file = at.tb_frame.f_globals.get("__name__"), at.tb_frame.f_code.co_filename
-        if name == COMPILED or (before == CALLS_FOREIGN and not file.startswith(OWN)):
+        name = at.tb_frame.f_globals.get("__name__", "")
+        if name == COMPILED or ((came_so or before in CALL_FOREIGN) and not is_own(at)):
             return at
         at, before = at.tb_next, name
-    return traceback
+    return None
 
 
 def is_about_the_program(error: Exception) -> bool:
     """True for a `CompileError`, which the runtime does not import."""
     return getattr(error, "names_the_line", False)
+
+
+# Note [No entry of ours]
+# An exception gets an entry for each function that it leaves, before those that it has: where it is raised,
+# or comes out of a call. A bare `raise` adds none. So a function that has taken its own entry away, and then
+# says `raise`, is not in the traceback that its caller sees.

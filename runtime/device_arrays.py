@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import cuda, keys
+from .concise import concise
 from .keys import Array, address_of
 
 if TYPE_CHECKING:
@@ -332,6 +333,7 @@ def like(value: Any, made: DeviceArray) -> Any:
     return made
 
 
+@concise
 def device_array(x: Any) -> DeviceArray:
     """A copy of a NumPy array in the memory of the device; RuntimeError where there is none."""
     if type(x) is DeviceArray:

@@ -455,6 +455,11 @@ class Dispatcher:
         """The arguments by position, and the inputs from outside."""
         return (*self.bind(*args, **kwargs), *self.era.captures.values())
 
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """Itself, which compiled functions have by this name."""
+        return self
+
     def resolve_wrt(self, wrt: Any) -> tuple[tuple[int, ...], bool]:
         """Positions of what `wrt` names, and whether that is one name or position."""
         return keys.resolve_wrt(wrt, self.parameters, self.era.captures.names)
@@ -465,6 +470,7 @@ class Dispatcher:
         """The Python code that takes what no entry took."""
         return partial(self.method, kind) if kind in METHODS else getattr(self, kind)
 
+    @concise
     def method(self, kind: str, *args: Any, **kwargs: Any) -> Any:
         """A call of the compiled function's method that no entry took."""
         function = self.owner() if self.owner is not None else None
@@ -767,6 +773,7 @@ class Dispatcher:
         def report(site: int, payload: int) -> BaseException:
             return leaving.made(sites.exception(site_list[site], payload))
 
+        @concise
         def show(site: int, payload: int) -> None:
             if (call := calls.get(site)) is not None:
                 call(payload)

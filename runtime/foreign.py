@@ -20,6 +20,7 @@ from itertools import accumulate
 from typing import Any
 
 from . import keys, sites
+from .concise import concise
 from .sites import Site
 
 RESULTS: dict[Any, str] = {kind: name for name, kind in keys.SCALARS.items()}
@@ -70,6 +71,7 @@ class Opaque:
         self.__name__: str = getattr(function, "__name__", "<function>")
         self.__doc__ = function.__doc__
 
+    @concise
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
@@ -89,6 +91,7 @@ class Opaque:
         return f"<opaque function {self.__name__}>"
 
 
+@concise
 def opaque(function: Callable[..., Any] | None = None, /, *, returns: Any = ...) -> Any:
     """Let CPython run a function that compiled code calls: a decorator, with or without `returns`.
 
@@ -96,6 +99,7 @@ def opaque(function: Callable[..., Any] | None = None, /, *, returns: Any = ...)
     says, else None. A result of another type raises TypeError.
     """
 
+    @concise
     def decorate(function: Callable[..., Any]) -> Opaque:
         kind = returns
         if kind is ...:

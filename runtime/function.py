@@ -31,7 +31,7 @@ from . import (
     wrappers,
 )
 from .bound import BoundMethod, partial_of
-from .concise import concise
+from .concise import concise, with_concise_methods
 from .dispatch import Compiler, Dispatcher, Link, require_plain
 from .familiar import OPTIONS
 from .inspection import FRAME, PAGE, Inspection
@@ -158,6 +158,7 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
     return {**{name: result[name] for name in DEFAULTS}, "spill": spill}
 
 
+@with_concise_methods
 class CompiledFunction(Generic[P, R]):
     """A Python function, compiled for the arguments it is called with.
 
@@ -369,6 +370,7 @@ class CompiledFunction(Generic[P, R]):
         return function.__qualname__
 
 
+@with_concise_methods
 class DifferentiableFunction(CompiledFunction[P, R]):
     """A compiled function with its derivatives: what `compile(grad=True)` makes.
 
@@ -389,7 +391,6 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         """The result and the gradient: `value, gradient = f.value_and_grad(*args, wrt=0)`."""
         return self._dispatcher.heads["value_and_grad"](*args, **kwargs)
 
-    @concise
     def vjp(
         self, *args: Any, wrt: Any = 0, batch: int | None = None, **kwargs: Any
     ) -> tuple[R, Back | ObjectBack]:
@@ -411,7 +412,6 @@ class DifferentiableFunction(CompiledFunction[P, R]):
             lambda: object_gradients.vjp(d, bound, wrt, batch),
         )
 
-    @concise
     def pullback(self, *args: Any, cotangent: Any = None, **kwargs: Any) -> tuple[R, Any]:
         """Run the primal and its adjoint, in place: `f.pullback(Duplicated(u, du), Const(k), cotangent=1.0)`.
 
@@ -432,7 +432,6 @@ class DifferentiableFunction(CompiledFunction[P, R]):
             lambda: object_gradients.pullback(d, wrapped, bound, cotangent),
         )
 
-    @concise
     def jvp(
         self, *args: Any, tangents: Mapping[str, Any], batch: int | None = None, **kwargs: Any
     ) -> tuple[R, Any]:
@@ -453,7 +452,6 @@ class DifferentiableFunction(CompiledFunction[P, R]):
             lambda: object_tangents.jvp(d, bound, tangents, batch),
         )
 
-    @concise
     def pushforward(self, *args: Any, **kwargs: Any) -> tuple[R, Any]:
         """Run the primal with its tangents, in place: `f.pushforward(Duplicated(u, du), Const(k))`.
 
@@ -474,7 +472,6 @@ class DifferentiableFunction(CompiledFunction[P, R]):
             lambda: object_tangents.pushforward(d, wrapped, bound),
         )
 
-    @concise
     def hvp(
         self,
         *args: Any,
@@ -494,7 +491,6 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         """
         return self._products(args, kwargs, wrt, direction, batch, mode, alone=True)[2]
 
-    @concise
     def value_grad_hvp(
         self,
         *args: Any,
@@ -529,7 +525,6 @@ class DifferentiableFunction(CompiledFunction[P, R]):
             lambda: object_tangents.value_grad_hvp(d, bound, wrt, direction, mode, batch),
         )
 
-    @concise
     def hessian(self, *args: Any, wrt: Any = 0, sparsity: Any = None, **kwargs: Any) -> Any:
         """The Hessian, dense: `f.hessian(*args, wrt=0)`, of shape `u.shape + u.shape`; of a number, a number.
 
@@ -552,7 +547,6 @@ class DifferentiableFunction(CompiledFunction[P, R]):
             lambda: object_jacobians.sparse_hessian(d, bound, wrt, sparsity),
         )
 
-    @concise
     def jacobian(
         self, *args: Any, wrt: Any = 0, mode: str = "auto", sparsity: Any = None, **kwargs: Any
     ) -> Any:
@@ -582,7 +576,6 @@ class DifferentiableFunction(CompiledFunction[P, R]):
             lambda: object_jacobians.sparse_jacobian(d, bound, wrt, mode, sparsity),
         )
 
-    @concise
     def jacobian_sparsity(
         self, *args: Any, wrt: Any = 0, mode: str = "auto", **kwargs: Any
     ) -> Sparsity:
@@ -601,7 +594,6 @@ class DifferentiableFunction(CompiledFunction[P, R]):
             lambda: object_jacobians.jacobian_sparsity(d, bound, wrt, mode),
         )
 
-    @concise
     def linear_operator(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """The Jacobian as a `scipy.sparse.linalg.LinearOperator`, of float64, without its elements.
 
@@ -618,7 +610,6 @@ class DifferentiableFunction(CompiledFunction[P, R]):
             lambda: object_jacobians.linear_operator(d, bound, wrt),
         )
 
-    @concise
     def explain(
         self,
         *args: Any,
@@ -733,6 +724,7 @@ def _install(
             function.__dict__[kind] = head
 
 
+@with_concise_methods
 class Derivative:
     """What `grad(f, wrt)` and its like return; of `jvp(f)`, where tangents have names, `wrt` is None."""
 

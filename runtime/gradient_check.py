@@ -12,6 +12,7 @@ import numpy as np
 
 from . import keys, memory, objects, wrong_pass
 from .bound import BoundMethod, Partial, named
+from .concise import concise
 from .cotangents import cotangents_of
 from .dispatch import Dispatcher
 from .function import CompiledFunction
@@ -26,6 +27,8 @@ Generator = np.random.Generator
 
 class GradientError(AssertionError):
     """A compiled function or its gradient is wrong; the message says where and by how much."""
+
+    __module__ = "mutad"
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class GradientReport:
         )
 
 
+@concise
 def check_gradient(
     function: CompiledFunction | CompiledWrapper | Partial | types.MethodType,
     *args: Any,

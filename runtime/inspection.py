@@ -6,10 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .concise import with_concise_methods
+
 PAGE, FRAME = "<page>", "<frame>"
 """What is asked for in place of a stage: all stages as a page, and the same to be shown within another."""
 
 
+@with_concise_methods
 class Inspection:
     """The program after each stage of the compiler: `f.inspect("adjoint", u, k, wrt="u")`; runs nothing.
 

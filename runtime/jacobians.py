@@ -310,20 +310,23 @@ def blocks_by(start: Start, values: tuple[Any, ...], mode: str) -> tuple[Any, li
 
 
 def cheaper(start: Start, values: tuple[Any, ...]) -> str:
-    """The mode that takes fewer runs. Which it is a run on copies says, where the result has arrays.
-
-    If that raises, so does the plain call, which has its effects.
-    """
+    """The mode that takes fewer runs. Which it is a run on copies says, where the result has arrays."""
     if start.size == 1:
         return "forward"
     outputs = count_of_outputs(start)
     if outputs is None:
-        try:
-            outputs = size_of(start.own(plainly(start.dispatcher, start.again())))
-        except Exception:
-            plainly(start.dispatcher, values)
-            raise
+        outputs = size_of(start.own(tried(start, values)))
     return "forward" if start.size <= outputs else "reverse"
+
+
+def tried(start: Start, values: tuple[Any, ...]) -> Any:
+    """The primal's result on copies: if that raises, the plain call does, and has its effects."""
+    try:
+        return plainly(start.dispatcher, start.again())
+    except Exception as error:
+        raised = error  # of which the other exception has nothing to say
+    plainly(start.dispatcher, values)
+    raise raised
 
 
 def has_tangent(start: Start) -> bool:

@@ -200,7 +200,7 @@ def function_of_parts(structure: Structure) -> FunctionType:
     names = [f"p{i}" for i in range(count)]
     source = f"def f({', '.join(names)}): return run(flat, ({''.join(n + ', ' for n in names)}))"
     namespace: dict[str, Any] = {"run": run_python}
-    exec(source, namespace)
+    exec(compile(source, f"<mutad: parts of {own.__name__}>", "exec"), namespace)
     code: Any = namespace["f"].__code__
     renamed = code.replace(
         co_varnames=structure.names, co_name=own.__name__, co_qualname=own.__qualname__

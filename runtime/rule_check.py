@@ -52,7 +52,7 @@ def caller(function: Any, count: int, times: int) -> types.FunctionType:
     calls = [f"    r{k} = function({names})\n" for k in range(times)]
     results = ", ".join(f"r{k}" for k in range(times))
     source = f"def call({names}):\n{''.join(calls)}    return {results}\n"
-    file = f"<check_rule of {name_of(function)}, {id(function):x}, {count}, {times}>"
+    file = f"<mutad: check_rule of {name_of(function)}, {id(function):x}, {count}, {times}>"
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
     namespace: dict[str, Any] = {"function": function, "__name__": "check_rule"}
     exec(compile(source, file, "exec"), namespace)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .concise import concise
 from .wrappers import plain
 
 Names = tuple[str, ...]
@@ -79,6 +80,7 @@ def parameters_of(function: types.FunctionType) -> Names:
     return code.co_varnames[: code.co_argcount]
 
 
+@concise
 def rule(
     function: Callable[..., Any],
     adjoint: Callable[..., Any] | None = None,
@@ -99,6 +101,7 @@ def rule(
     needs: what the adjoint reads of the primal: "x" for `x.value`, "x.after" (by default what it reads).
     """
 
+    @concise
     def decorate(adjoint: Callable[..., Any]) -> Any:
         of, code = plain(function), adjoint
         if type(code) is not types.FunctionType:
@@ -126,6 +129,7 @@ def file(made: Rule) -> None:
         one.forget()
 
 
+@concise
 def tangent_rule(function: Callable[..., Any], tangent: Callable[..., Any] | None = None) -> Any:
     """Give a function that has a rule its tangent: `@tangent_rule(f)` above `def f_tangent(a, x, y)`.
 
@@ -135,6 +139,7 @@ def tangent_rule(function: Callable[..., Any], tangent: Callable[..., Any] | Non
     what it holds after it. That of a result is 0 on entry, and is added to or, of an array, stored to.
     """
 
+    @concise
     def decorate(tangent: Callable[..., Any]) -> Any:
         found = rule_of(function)
         if found is None:

@@ -30,6 +30,7 @@ from .jacobians import (
     rows_of,
     size_of,
     started,
+    tried,
     with_leaves,
 )
 from .keys import Array
@@ -212,15 +213,6 @@ def products_of(start: Start, values: tuple[Any, ...], mode: str) -> Products:
     if start.size > size_of(form):
         modes = modes[::-1]
     return Products(start, form, modes)
-
-
-def tried(start: Start, values: tuple[Any, ...]) -> Any:
-    """The primal's result on copies: if that raises, the plain call does."""
-    try:
-        return plainly(start.dispatcher, start.again())
-    except Exception:
-        plainly(start.dispatcher, values)
-        raise
 
 
 # Patterns.

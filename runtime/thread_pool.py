@@ -11,6 +11,8 @@ import ctypes
 import os
 from typing import Any
 
+from .concise import concise
+
 
 class prange:
     """`range`, of a loop whose iterations are independent: with `parallel=True` threads run them.
@@ -53,6 +55,7 @@ def get_num_threads() -> int:
     return min(int(given), available())
 
 
+@concise
 def set_num_threads(threads: int) -> None:
     """Let parallel regions have so many threads, at most one for each processor that we may run on.
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import rules
 from .bound import BoundMethod, named
+from .concise import with_concise_methods
 from .inspection import Inspection
 from .tangents import FORWARD_OVER_REVERSE
 
@@ -36,6 +37,7 @@ def is_variadic(function: Any) -> bool:
     return all(p.kind not in variable for p in inspect.signature(function).parameters.values())
 
 
+@with_concise_methods
 class CompiledWrapper:
     """A compiled function for each way of calling one."""
 
@@ -65,7 +67,7 @@ class CompiledWrapper:
         name = "called" if self.__name__ == "<lambda>" else self.__name__
         header = ", ".join([*names, *keywords])
         source = f"def {name}({header}): return __wrapped__({given})\n"
-        file = f"<call of {self.__module__}.{self.__qualname__}: {given}>"
+        file = f"<mutad: call of {self.__module__}.{self.__qualname__}: {given}>"
         linecache.cache[file] = (len(source), None, [source], file)
         namespace: dict[str, Any] = {"__wrapped__": self.__wrapped__}
         exec(compile(source, file, "exec"), namespace)

@@ -48,12 +48,12 @@ def pop_of_a_set(x):
     return q.pop()
 
 
-@refused("np.fft.rfft(x)", "rfft is not compiled: in its own code")
+@refused("np.fft.rfft(x)", "rfft is not compiled")
 def numpy_s_own_code(x):
     return np.fft.rfft(x)
 
 
-@refused('logging.info("hi")', "info is not compiled: in its own code")
+@refused('logging.info("hi")', "info is not compiled")
 def the_standard_library_s_own_code(x):
     logging.info("hi")
     return x.sum()

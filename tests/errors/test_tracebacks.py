@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import mutad
+from mutad.scipy import Problem
 
 
 def refused(x):
@@ -20,36 +22,92 @@ def around(x):
     return refused(x + 1.0)
 
 
+def decorated(function):
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return call
+
+
+class Model:
+    @mutad.compile(grad=True)
+    def method(self, x):
+        return around(x)
+
+    @mutad.compile(grad=True)
+    @classmethod
+    def of_class(cls, x):
+        return around(x)
+
+    @staticmethod
+    @mutad.compile(grad=True)
+    def static(x):
+        return around(x)
+
+
 MODEL = mutad.compile(around, grad=True)
-X = np.eye(2)
-CALLS: list[Callable[[], Any]] = [
-    lambda: MODEL(X),
-    lambda: MODEL.grad(X),
-    lambda: MODEL.value_and_grad(X),
-    lambda: MODEL.vjp(X),
-    lambda: MODEL.jvp(X, tangents={"x": X.copy()}),
-    lambda: MODEL.hvp(X, direction=X.copy()),
-    lambda: MODEL.jacobian(X),
-    lambda: MODEL.explain(X),
-    lambda: MODEL.inspect("frontend", X),
-]
+CALLED = {
+    "function": MODEL,
+    "wrapper": mutad.compile(decorated(around), grad=True),
+    "partial": mutad.compile(functools.partial(lambda k, x: around(x) * k, 2.0), grad=True),
+    "method": Model().method,
+    "class method": Model.of_class,
+    "static method": Model.static,
+    "batch": mutad.batch(MODEL),
+}
+X = np.ones((2, 2, 2))
+DX = {"x": X.copy()}
+MODES: dict[str, Callable[[Any], Any]] = {
+    "call": lambda f: f(X),
+    "inspect": lambda f: f.inspect("frontend", X),
+    "html": lambda f: f.inspect.html("/dev/null", X),
+    "grad": lambda f: f.grad(X),
+    "value_and_grad": lambda f: f.value_and_grad(X),
+    "vjp": lambda f: f.vjp(X),
+    "jvp": lambda f: f.jvp(X, tangents=DX),
+    "hvp": lambda f: f.hvp(X, direction=X),
+    "value_grad_hvp": lambda f: f.value_grad_hvp(X, direction=X),
+    "jacobian": lambda f: f.jacobian(X),
+    "pullback": lambda f: f.pullback(mutad.Duplicated(X, X.copy()), cotangent=X[:, 0, 0]),
+    "pushforward": lambda f: f.pushforward(mutad.Duplicated(X, X.copy())),
+    "explain": lambda f: f.explain(X),
+    "saved bytes": lambda f: mutad.assert_saved_bytes(f, X, at_most=0),
+    "mutad.grad": lambda f: mutad.grad(f)(X),
+    "mutad.vjp": lambda f: mutad.vjp(f)(X),
+    "mutad.jvp": lambda f: mutad.jvp(f)(X, tangents=DX),
+    "mutad.hvp": lambda f: mutad.hvp(f)(X, direction=X),
+    "mutad.jacobian": lambda f: mutad.jacobian(f)(X),
+}
+MORE: dict[str, Callable[[Any], Any]] = {
+    "hessian": lambda f: f.hessian(X),
+    "sparse": lambda f: f.jacobian(X, sparsity="auto"),
+    "sparsity": lambda f: f.jacobian_sparsity(X),
+    "operator": lambda f: f.linear_operator(X),
+    "count": lambda f: f.explain(X, run=True),
+    "mutad.hessian": lambda f: mutad.hessian(f)(X),
+    "check_gradient": lambda f: mutad.check_gradient(f, X),
+    "scipy": lambda f: Problem(f, X).grad(X.ravel()),
+}
+"""What is not there of a batch."""
 
 
-@pytest.mark.parametrize("call", CALLS)
-def test_the_compiler_is_not_in_it(
-    call: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def not_here(error: BaseException) -> list[traceback.FrameSummary]:
+    return [e for e in traceback.extract_tb(error.__traceback__) if e.filename != __file__]
+
+
+@pytest.mark.parametrize("called", CALLED)
+def test_nothing_of_ours_is_in_it(called: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MUTAD_FULL_TRACEBACK", raising=False)
-    with pytest.raises(mutad.CompileError, match="eigvals is not compiled") as caught:
-        call()
-    entries = [
-        e for e in traceback.extract_tb(caught.value.__traceback__) if e.filename != __file__
-    ]
-    assert len(entries) <= 3
-    assert not any("compiler" in e.filename for e in entries)
-    shown = "".join(traceback.format_exception(caught.value))
-    assert "During handling" not in shown
-    assert shown.count("called here") == 1
+    for mode in MODES if called == "batch" else {**MODES, **MORE}:
+        with pytest.raises(mutad.CompileError, match="eigvals is not compiled") as caught:
+            (MODES | MORE)[mode](CALLED[called])
+        assert not not_here(caught.value), mode
+        shown = "".join(traceback.format_exception(caught.value))
+        assert "During handling" not in shown
+        assert "<" + "mutad: " not in shown
+        assert shown.count("called here") == 1 + (called not in ("function", "batch"))
+        assert "__array_wrap__" not in shown  # NumPy's own code has it
 
 
 def test_the_compiler_is_in_it_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,22 +144,61 @@ def test_what_compiled_code_raises_comes_with_lines_of_the_program(
     monkeypatch.delenv("MUTAD_FULL_TRACEBACK", raising=False)
     x = np.ones(3)
     given = {"jvp": {"tangents": {"x": x + 1.0}}, "hvp": {"direction": x + 1.0}}.get(mode, {})
-    function: Any = mutad.compile(through, grad=True, cache=False, opt=0)
-    for _ in range(2):  # the first call compiles
-        with pytest.raises(IndexError) as caught:
-            (function if mode == "call" else getattr(function, mode))(x, **given)
-        entries = traceback.extract_tb(caught.value.__traceback__)
-        ours = [e for e in entries if e.filename != __file__]
-        assert len(ours) <= 2, ours
-        assert entries[-1].name == "element"
+    for program, name, raised in ((through, "element", IndexError), (asking, "foreign", KeyError)):
+        if program is asking and mode not in ("call", "jvp"):
+            continue  # there is no rule
+        function: Any = mutad.compile(program, grad=True, cache=False, opt=0)
+        for _ in range(2):  # the first call compiles
+            with pytest.raises(raised) as caught:
+                (function if mode == "call" else getattr(function, mode))(x, **given)
+            assert not not_here(caught.value)
+            assert traceback.extract_tb(caught.value.__traceback__)[-1].name == name
+            assert caught.value.__context__ is None
 
 
-def test_what_foreign_functions_raise_comes_with_their_lines() -> None:
-    with pytest.raises(KeyError, match="mine") as caught:
-        mutad.compile(asking, cache=False, opt=0)(np.ones(3))
-    entries = traceback.extract_tb(caught.value.__traceback__)
-    assert len([e for e in entries if e.filename != __file__]) <= 2
-    assert entries[-1].name == "foreign"
+def test_what_is_checked_raises_with_lines_of_the_program() -> None:
+    with pytest.raises(IndexError) as caught:
+        mutad.check_gradient(mutad.compile(through, grad=True, cache=False, opt=0), np.ones(3))
+    assert not not_here(caught.value)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: MODEL(X, 3),
+        lambda: MODEL.grad(X, wrt="y"),
+        lambda: MODEL.hvp(X),
+        lambda: MODEL.jvp(X, tangent=X),
+        lambda: CALLED["partial"].grad(X, wrt="y"),
+        lambda: CALLED["wrapper"].grad(X, wrt="y"),
+        lambda: mutad.grad(MODEL, argnums=0),
+        lambda: mutad.compile(around).grad,
+        lambda: mutad.jit,
+        lambda: mutad.opaque(3),
+        lambda: mutad.rule(3),
+        lambda: mutad.check_rule(around, X),
+        lambda: mutad.check_gradient(around, X),
+        lambda: mutad.set_num_threads(0),
+        lambda: mutad.assert_saved_bytes(
+            mutad.compile(lambda x: (np.sin(x) * x).sum(), grad=True), X, at_most=-1
+        ),
+    ],
+)
+def test_errors_about_a_call_have_nothing_of_ours(call: Callable[[], Any]) -> None:
+    with pytest.raises((TypeError, ValueError, AttributeError, AssertionError)) as caught:
+        call()
+    assert not not_here(caught.value)
+
+
+def test_faults_of_ours_show_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Any:
+        return np.ones(2) @ np.ones(3)
+
+    function: Any = mutad.compile(lambda x: x.sum(), grad=True)
+    monkeypatch.setattr(type(function.dispatcher), "specialize", broken)
+    with pytest.raises(ValueError, match="matmul") as caught:
+        function(X)
+    assert any("dispatch" in e.filename for e in not_here(caught.value))
 
 
 def test_what_there_is() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -225,6 +226,32 @@ def test_functions_that_are_not_compiled() -> None:
     np.testing.assert_array_equal(mutad.grad(doubles)(np.arange(3.0)), [2.0, 2.0, 2.0])
 
 
+def weighted(a, x, k=2.0):
+    return a * k * (x**2).sum()
+
+
+def test_partials_share_what_they_give() -> None:
+    x = arrays(2, 3)
+    mapped = batch(functools.partial(weighted, 3.0, k=1.0))
+    np.testing.assert_allclose(mapped(x), 3.0 * (x**2).sum(1))
+    np.testing.assert_allclose(mapped.grad(x), 6.0 * x)
+    np.testing.assert_allclose(mapped.hvp(x, direction=x), 6.0 * x)
+    np.testing.assert_allclose(mapped.grad(x, wrt="a"), (x**2).sum())
+    with pytest.raises(ValueError, match="in_axes has 2 entries, and there are 1"):
+        batch(functools.partial(weighted, 3.0, k=1.0), in_axes=(0, None))
+
+
+def test_decorated_functions_are_called_with_all_arguments() -> None:
+    @functools.wraps(weighted)
+    def twice(*args, **kwargs):
+        return 2.0 * weighted(*args, **kwargs)
+
+    x = arrays(2, 3)
+    mapped = batch(mutad.compile(twice, grad=True), in_axes=(None, 0, None))
+    np.testing.assert_allclose(mapped(3.0, x, 1.0), 6.0 * (x**2).sum(1))
+    np.testing.assert_allclose(mapped.grad(3.0, x, 1.0, wrt="x"), 12.0 * x)
+
+
 class Holder:
     def method(self, x):
         return x
@@ -269,7 +296,10 @@ WRONG: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
         TypeError,
         lambda: batch(lambda x, o: x, in_axes=(0, None))(arrays(2), [1.0]),
     ),
-    "batch.. takes a function": (TypeError, lambda: batch(Holder().method)),
+    "batch of Holder.method: its arguments hold objects": (
+        TypeError,
+        lambda: batch(Holder().method)(arrays(2)),
+    ),
     "missing 1 required positional argument": (TypeError, lambda: heats(arrays(2, 5))),
 }
 

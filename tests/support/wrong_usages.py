@@ -795,7 +795,7 @@ def misspelt_function(x):
 
 @wrong(
     "np.linalg.eigvals(q)",
-    "eigvals is not compiled: in its own code",
+    "eigvals is not compiled",
     ASIDE,
     lambda q: largest_eigenvalue(q),
 )
@@ -803,19 +803,17 @@ def eigenvalues(q):
     return np.linalg.eigvals(q).sum()
 
 
-@wrong(
-    "np.linalg.svd(q)", "svd is not compiled: in its own code", ASIDE, lambda q: first_singular(q)
-)
+@wrong("np.linalg.svd(q)", "svd is not compiled", ASIDE, lambda q: first_singular(q))
 def singular_values(q):
     return np.linalg.svd(q)
 
 
-@wrong("np.linalg.qr(q)", "qr is not compiled: in its own code", ASIDE, lambda q: corner_of_r(q))
+@wrong("np.linalg.qr(q)", "qr is not compiled", ASIDE, lambda q: corner_of_r(q))
 def orthogonal(q):
     return np.linalg.qr(q)
 
 
-@wrong("np.fft.rfft(x)", "rfft is not compiled: in its own code", ASIDE, lambda x: first_power(x))
+@wrong("np.fft.rfft(x)", "rfft is not compiled", ASIDE, lambda x: first_power(x))
 def power(x):
     return np.abs(np.fft.rfft(x)).sum()
 
@@ -977,7 +975,7 @@ def a_polynomial(x):
 
 @wrong(
     "np.ma.array(x, mask=[0, 1, 0])",
-    "array is not compiled: in its own code",
+    "array is not compiled",
     ASIDE,
     lambda x: masked_sum(x),
 )
@@ -1245,17 +1243,17 @@ def timed(x):
     return x.sum() + 0.0 * start
 
 
-@wrong('logging.info("x")', "info is not compiled: in its own code", ASIDE, lambda x: told(x))
+@wrong('logging.info("x")', "info is not compiled", ASIDE, lambda x: told(x))
 def logged(x):
     logging.info("x")
 
 
-@wrong("json.dumps(x[0])", "dumps is not compiled: in its own code", ASIDE, lambda x: written(x))
+@wrong("json.dumps(x[0])", "dumps is not compiled", ASIDE, lambda x: written(x))
 def as_json(x):
     return len(json.dumps(x[0]))
 
 
-@wrong('re.match("a", "abc")', "match is not compiled: in its own code", ASIDE, lambda x: matches())
+@wrong('re.match("a", "abc")', "match is not compiled", ASIDE, lambda x: matches())
 def by_pattern(x):
     return re.match("a", "abc") is not None
 
