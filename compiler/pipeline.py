@@ -1044,6 +1044,7 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
     Of the entries too: the `convention` that `compile_entries` makes them of, unless they are in the module.
     """
     from .codegen.entry import entry_symbols, exports
+    from .codegen.streaming import streams
 
     return {
         "sites": c.kernel.sites,
@@ -1063,6 +1064,7 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
         "tangents": c.tangents.as_metadata() if c.tangents is not None else None,
         "record": c.kernel.result_slots[-1] + 1 if c.request.mode == "vjp" else None,
         "retries": retries(c.module),
+        "streams": c.request.options.lanes > 1 and streams(c.module),
     }
 
 

@@ -29,8 +29,8 @@ from . import keys
 from .concise import concise, with_concise_methods
 from .cotangents import describe
 from .gradients import Const
+from .hessian_products import FORWARD_OVER_REVERSE
 from .inspection import Inspection
-from .tangents import FORWARD_OVER_REVERSE
 
 if TYPE_CHECKING:
     from .function import DifferentiableFunction

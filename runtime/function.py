@@ -34,6 +34,8 @@ from .bound import BoundMethod, partial_of
 from .concise import concise, with_concise_methods
 from .dispatch import Compiler, Dispatcher, Link, require_plain
 from .familiar import OPTIONS
+from .hessian_products import FORWARD_OVER_REVERSE
+from .hessian_products import value_grad_hvp as run_hvp
 from .inspection import FRAME, PAGE, Inspection
 from .jacobians import hessian as run_hessian
 from .jacobians import jacobian as run_jacobian
@@ -41,10 +43,8 @@ from .linear_operators import linear_operator as run_linear_operator
 from .sparse_jacobians import jacobian_sparsity as find_sparsity
 from .sparse_jacobians import sparse_hessian, sparse_jacobian
 from .sparsity import Sparsity
-from .tangents import FORWARD_OVER_REVERSE
 from .tangents import jvp as run_jvp
 from .tangents import pushforward as run_pushforward
-from .tangents import value_grad_hvp as run_hvp
 from .variadic import LOOKS, CompiledWrapper, is_variadic
 from .vjp import Back
 from .vjp import vjp as run_vjp

@@ -18,8 +18,9 @@ import numpy as np
 from . import keys, memory
 from .cotangents import describe
 from .gradients import refuse_overlapping_themselves, seeds, with_groups
+from .hessian_products import value_grad_hvp
 from .keys import Array
-from .tangents import push, push_beside, value_grad_hvp
+from .tangents import push, push_beside
 from .vjp import Back, vjp
 
 if TYPE_CHECKING:

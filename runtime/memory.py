@@ -100,6 +100,20 @@ def compact_zeros(like: Array | Placed, lanes: int = 1, make: Make = result_pool
     return make((*like.shape[::-1], lanes), like.dtype).transpose(*reversed(range(rank)), rank)
 
 
+def in_rows(
+    values: Sequence[Any], active: Iterable[int], lanes: int, make: Make = result_pool.zeros
+) -> dict[int, Array]:
+    """Zeros of as many shadows of each active array, one after the other: along a first axis.
+
+    Of arrays in C's order that share no memory.
+    """
+    return {
+        p: make((lanes, *values[p].shape), values[p].dtype)
+        for p in active
+        if isinstance(values[p], np.ndarray | Placed)
+    }
+
+
 def zero_shadows(
     values: Sequence[Any],
     active: Iterable[int],

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import keys, tangents
+from . import hessian_products, keys, tangents
 from .columns import parts_of, types_of
 from .either import require_float
 from .gradients import Const, Duplicated
@@ -280,7 +280,7 @@ def value_grad_hvp(
     along = {**directions.leaves, **inputs}
     own, values = flat.dispatcher, flat.values_of(made)
     with journaled(flat, values, made):
-        result, *found = tangents.value_grad_hvp(
+        result, *found = hessian_products.value_grad_hvp(
             own,
             own.values_of(*values),
             flat_names(flat, selection),

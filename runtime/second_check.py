@@ -9,7 +9,7 @@ import numpy as np
 
 from . import memory
 from .gradients import run, seeds
-from .tangents import value_grad_hvp
+from .hessian_products import value_grad_hvp
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher, Specialization

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .hessian_products import value_grad_hvp
 from .jacobians import (
     MODES,
     Start,
@@ -35,7 +36,6 @@ from .jacobians import (
 )
 from .keys import Array
 from .sparsity import EntryMissing, Run, Sparsity, found_by, pattern_of
-from .tangents import value_grad_hvp
 from .vjp import Back, vjp
 
 if TYPE_CHECKING:

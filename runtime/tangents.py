@@ -1,8 +1,8 @@
-"""Tangents of compiled functions, and Hessian-vector products: the calls of tangent functions.
+"""Tangents of compiled functions: the calls of tangent functions.
 
-Both end in the `pushforward` entry: the primals, then (of a gradient function) shadows and cotangents, then
-the tangents of all that moves. Tangents of arrays share memory, and are laid out, as the arrays are. Several
-tangents of a value lie side by side (`lanes`), so that compiled code computes with vectors of them.
+They end in the `pushforward` entry: the primals, then the tangents of all that moves. Tangents of arrays
+share memory, and are laid out, as the arrays are. Several tangents of a value lie side by side (`lanes`), so
+that compiled code computes with vectors of them.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import keys, memory
+from . import in_turn, keys, memory
 from .gradients import (
     as_expected,
     check_kinds,
     check_sharing,
     lanes_of,
     require_lanes,
-    seeds_taken,
     unwrapped,
     with_groups,
 )
@@ -113,7 +112,12 @@ def pushed_stacked(
     call: str,
     lanes: int,
 ) -> tuple[Any, Any, dict[int, Array]]:
-    """`pushed` of tangents along first axes, those of arrays updated; they lie side by side meanwhile."""
+    """`pushed` of tangents along first axes, those of arrays updated; they lie side by side meanwhile, or are
+    taken in turn."""
+    if in_turn.are_large(values, stacked, lanes):
+        together = pushed_in_turn(dispatcher, values, dict(stacked), call, lanes)
+        if together is not None:
+            return together
     beside = {
         p: one_lane(values[p], t, 0) if lanes == 1 else np.moveaxis(t, 0, -1)
         for p, t in stacked.items()
@@ -127,6 +131,35 @@ def pushed_stacked(
         return keys.as_array(d)[None] if lanes == 1 else np.moveaxis(d, -1, 0)
 
     return value, with_leaves_of(dot, first), {p: first(t) for p, t in moved.items()}
+
+
+def pushed_in_turn(
+    dispatcher: Dispatcher,
+    values: tuple[Any, ...],
+    stacked: dict[int, Array],
+    call: str,
+    lanes: int,
+) -> tuple[Any, Any, dict[int, Array]] | None:
+    """The same, each direction by a call of its own; None where they are better side by side."""
+    active, overlaps = set(stacked), keys.overlaps_of(values)
+    beside = {p: np.moveaxis(t, 0, -1) for p, t in stacked.items()}
+    arrays = {p: t for p, t in beside.items() if isinstance(values[p], np.ndarray)}
+    check_kinds(dispatcher, values, active, arrays, call, lanes)
+    check_sharing(dispatcher, values, active, arrays, overlaps, call, lanes)
+    order = with_groups(dispatcher, values, active, overlaps)
+    found = dispatcher.specialize(values, order, "tangent", lanes, overlaps)
+    if not in_turn.are_better(found, values, order, overlaps):
+        return None
+    single = dispatcher.specialize(values, order, "tangent", 1, overlaps)
+    each: list[tuple[Any, Any]] = []
+    for lane in range(lanes):
+        given = in_turn.rows_of(stacked, lane)
+        rows = as_expected(values, {p: given[p] for p in arrays}, overlaps)
+        moving = complete(values, single, rows, given, overlaps, 1)
+        value, dot = single.direct["pushforward"](*values, *moving)
+        each.append((value, with_zeros(value, dot, 1)))
+    dots = in_turn.beside([dot for _, dot in each])
+    return each[0][0], dots, {p: stacked[p] for p in arrays}
 
 
 def one_lane(primal: Any, tangents: Array, axis: int) -> Any:
@@ -260,176 +293,3 @@ def zero_like(value: Any, lanes: int = 1) -> Any:
     if not isinstance(value, float | np.floating):
         return None
     return type(value)(0.0) if lanes == 1 else np.zeros(lanes, np.asarray(value).dtype)
-
-
-# Hessian-vector products.
-
-FORWARD_OVER_REVERSE = "forward-over-reverse"
-SECOND_MODES = {FORWARD_OVER_REVERSE: "hvp", "reverse-over-reverse": "reverse-hvp"}
-"""How a product is computed, by tangents or by cotangents of the gradient: with the mode of compilation."""
-
-
-def value_grad_hvp(
-    dispatcher: Dispatcher,
-    values: tuple[Any, ...],
-    wrt: Any,
-    direction: Any,
-    batch: int | None = None,
-    mode: str = FORWARD_OVER_REVERSE,
-    alone: bool = False,
-) -> tuple[Any, Any, Any]:
-    """`f.value_grad_hvp`: the result, the gradient, and the derivative of the gradient in a direction.
-
-    With `batch` there are as many directions and products, along first axes. Where the product is wanted
-    `alone`, the other two mean nothing.
-    """
-    if mode not in SECOND_MODES:
-        raise ValueError(f"mode={mode!r}: use {' or '.join(map(repr, SECOND_MODES))}")
-    if batch is not None and mode != FORWARD_OVER_REVERSE:
-        raise ValueError(f"hvp: mode={mode!r} takes one direction, and there are batch={batch}")
-    positions, single = dispatcher.resolve_wrt(wrt)
-    names = dispatcher.names
-    for position in positions:
-        name = names[position]
-        keys.require_active(keys.argument_key(values[position], name), name)
-    given = (direction,) if single else direction
-    directions = by_position(dispatcher, values, positions, given, batch)
-    lanes = batch or 1
-    if batch == 1:
-        directions = {p: d[0] for p, d in directions.items()}
-    value, gradient, product = products(
-        dispatcher, values, positions, directions, lanes, mode, alone
-    )
-    if batch == 1:
-        product = tuple(keys.as_array(p)[None] for p in product)
-    elif batch is not None:
-        product = tuple(np.moveaxis(p, -1, 0) for p in product)
-    return (value, gradient[0], product[0]) if single else (value, gradient, product)
-
-
-def products(
-    dispatcher: Dispatcher,
-    values: tuple[Any, ...],
-    positions: tuple[int, ...],
-    directions: Mapping[int, Any],
-    lanes: int,
-    mode: str,
-    alone: bool,
-) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
-    """The result, the gradients, and their derivatives: of several lanes along last axes.
-
-    The directions are along first ones.
-    """
-    overlaps = keys.overlaps_of(values)
-    active = with_groups(dispatcher, values, set(positions), overlaps)
-    compiled = "product" if alone and mode == FORWARD_OVER_REVERSE else SECOND_MODES[mode]
-    found = dispatcher.specialize(values, active, compiled, lanes, overlaps)
-    shadowed = found.gradient["shadows"]
-    if overlaps or not set(active).issuperset(shadowed):
-        with_groups(dispatcher, values, {*active, *shadowed}, overlaps)
-    seconds = memory.zero_shadows(values, shadowed, overlaps, lanes, found.filled)
-    apart = compiled == "product" and not overlaps
-    shadows = {p: values[p] for p in found.idle} if apart else {}
-    if len(shadows) < len(shadowed):
-        rest = [p for p in shadowed if p not in shadows]
-        shadows |= memory.zero_shadows(values, rest, overlaps, filled=found.gradient["filled"])
-    stored_to = mode != FORWARD_OVER_REVERSE or bool(found.metadata["written"])
-    unread = {p: seconds[p] for p in found.unread if p in seconds} if apart else {}
-    along = {p: d for p, d in directions.items() if p not in unread}
-    moved = {*active, *shadowed} - unread.keys()
-    arrays = unread | as_tangents(values, moved, along, overlaps, lanes, stored_to)
-    moving = [
-        seconds[p]
-        if of == "shadow"
-        else arrays[p]
-        if p in arrays
-        else of_number(values[p], directions.get(p, 0.0), lanes)
-        for of, p in found.moving
-    ]
-    bars_in = seeds_taken(dispatcher, found)
-    try:
-        value, bars, _, bar_dots = found.direct["pushforward"](
-            *values, *(shadows[p] for p in shadowed), *bars_in, *moving
-        )
-    except keys.NeedsGuards:
-        assert found.metadata["retries"]
-        return products(dispatcher, values, positions, directions, lanes, mode, alone)
-    numbers = found.gradient["scalars"]
-    dots = [np.array(d) if isinstance(d, tuple) else d for d in bar_dots]
-    gradient = named(values, positions, shadows | dict(zip(numbers, bars, strict=True)))
-    product = named(values, positions, seconds | dict(zip(numbers, dots, strict=True)), lanes)
-    return value, gradient, product
-
-
-def as_tangents(
-    values: Sequence[Any],
-    active: set[int],
-    directions: Mapping[int, Any],
-    overlaps: Overlaps,
-    lanes: int,
-    stored_to: bool,
-) -> dict[int, Array]:
-    """The tangents of the active arrays: the directions, zeros where there are none.
-
-    Directions themselves where nothing is stored to and nothing shares memory, else copies. Raises ValueError
-    where the directions of arrays that share memory differ in it.
-    """
-    given = {
-        p: d if lanes == 1 else np.moveaxis(d, 0, -1)
-        for p, d in directions.items()
-        if isinstance(values[p], np.ndarray)
-    }
-    if not overlaps and not stored_to:
-        ready = as_expected(values, given, overlaps, lanes)
-        if len(ready) < len(active):
-            ready |= memory.zero_shadows(values, active - given.keys(), overlaps, lanes)
-        return ready
-    arrays = memory.zero_shadows(values, active, overlaps, lanes)
-    for position, direction in given.items():
-        turn(arrays[position], keys.as_array(direction))
-    for position, direction in given.items():
-        if overlaps and not np.array_equal(arrays[position], direction, equal_nan=True):
-            raise ValueError("hvp: the directions of arguments that share memory differ in it")
-    return arrays
-
-
-def named(
-    values: Sequence[Any], positions: Sequence[int], found: Mapping[int, Any], lanes: int = 1
-) -> tuple[Any, ...]:
-    """What was found for each of the positions; zeros where that is nothing."""
-    every = [(p, found.get(p)) for p in positions]
-    return tuple([zero_like(values[p], lanes) if one is None else one for p, one in every])
-
-
-def by_position(
-    dispatcher: Dispatcher,
-    values: Sequence[Any],
-    positions: Sequence[int],
-    directions: Any,
-    batch: int | None,
-) -> dict[int, Any]:
-    """The directions of what `wrt` names; ValueError where one has another shape."""
-    given = tuple(directions)
-    if batch is not None:
-        require_lanes(batch)
-    if len(given) != len(positions):
-        raise ValueError(
-            f"wrt names {len(positions)} arguments, and there are {len(given)} directions"
-        )
-    result: dict[int, Any] = {}
-    for position, direction in zip(positions, given, strict=True):
-        own = np.shape(values[position])
-        shape = own if batch is None else (batch, *own)
-        if np.shape(direction) != shape:
-            name, wanted = dispatcher.names[position], f"with batch={batch} use {shape}"
-            raise ValueError(
-                f"the direction of {name!r} has shape {np.shape(direction)}, and it itself {own}"
-                if batch is None
-                else f"the directions of {name!r} have shape {np.shape(direction)}: {wanted}"
-            )
-        is_array = isinstance(values[position], np.ndarray)
-        dtype = values[position].dtype if is_array else np.float64
-        result[position] = (
-            keys.as_array(direction).astype(dtype, copy=False) if shape else float(direction)
-        )
-    return result

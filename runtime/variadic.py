@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from . import rules
 from .bound import BoundMethod, named
 from .concise import with_concise_methods
+from .hessian_products import FORWARD_OVER_REVERSE
 from .inspection import Inspection
-from .tangents import FORWARD_OVER_REVERSE
 
 if TYPE_CHECKING:
     from .function import DifferentiableFunction

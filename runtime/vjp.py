@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import budgets, keys, memory
+from . import budgets, in_turn, keys, memory
 from .cotangents import ONE, Form, Spec, cotangents_of, shape_of, shaped
 from .gradients import require_lanes, taken_by, with_groups
 
@@ -63,15 +63,22 @@ def vjp(
     with_groups(dispatcher, values, {*active, *found.gradient["shadows"]}, overlaps)
     places = tuple(memory.placed(v) if isinstance(v, np.ndarray) else None for v in values)
     told = dispatcher.names, arguments, places, overlaps, positions, single
-    form = Form(batch, 0)
+    form, kind = Form(batch, 0), Back
+    shadowed = [*active, *found.gradient["shadows"]]
+    if in_turn.are_large(values, active, batch or 1) and in_turn.are_better(
+        found, values, shadowed, overlaps
+    ):
+        found, kind = dispatcher.specialize(values, active, "vjp"), BackInTurn
     try:
         result, handle = run_primal(found, values)
     except budgets.TooLarge:
         active_too = {*active, *found.gradient["shadows"]}
         start = Start.of(dispatcher, values, active_too, overlaps, batch or 1)
         result = dispatcher.specialize(values).direct["primal"](*values)
+        if kind is BackInTurn:
+            found = dispatcher.specialize(values, active, "vjp", batch or 1)
         return result, BackAgain(found, None, *told, shape_of(result), form, start=start)
-    return result, Back(found, handle, *told, shape_of(result), form)
+    return result, kind(found, handle, *told, shape_of(result), form)
 
 
 def run_primal(found: Specialization, values: tuple[Any, ...]) -> tuple[Any, Handle]:
@@ -191,15 +198,17 @@ class Back:
                 raise TypeError(f"back: {name!r} is no array parameter of {self.names}")
             of_arguments.append((self.names.index(name), bar))
         gradient = found.gradient
-        wanted = gradient["shadows"]
-        lanes = self.form.lanes or 1
-        shadows = memory.zero_shadows(self.places, wanted, self.overlaps, lanes)
+        shadows = self.zeros(gradient["shadows"])
         for position, bar in of_arguments:
             self.add(position, bar, shadows)
         bars = self.swept(found, shadows, cotangents)
         by_position = bars | shadows
         gradients = tuple(self.form.own(by_position[p], p in bars) for p in self.wrt)
         return gradients[0] if self.single else gradients
+
+    def zeros(self, wanted: Sequence[int]) -> dict[int, keys.Array]:
+        """Shadows of zeros."""
+        return memory.zero_shadows(self.places, wanted, self.overlaps, self.form.lanes or 1)
 
     def swept(
         self, found: Specialization, shadows: dict[int, keys.Array], cotangents: Sequence[Any]
@@ -223,6 +232,28 @@ class Back:
         given = shaped(bar, place.shape, self.names[position], self.form)
         if position in shadows:
             shadows[position] += given
+
+
+class BackInTurn(Back):
+    """The same for cotangents that are pulled back one after the other (`in_turn`)."""
+
+    def zeros(self, wanted: Sequence[int]) -> dict[int, keys.Array]:
+        """Shadows of zeros, seen side by side."""
+        rows = memory.in_rows(self.places, wanted, self.form.lanes or 1)
+        return {p: np.moveaxis(row, 0, -1) for p, row in rows.items()}
+
+    def swept(
+        self, found: Specialization, shadows: dict[int, keys.Array], cotangents: Sequence[Any]
+    ) -> dict[int, Any]:
+        each = [
+            super(BackInTurn, self).swept(
+                found,
+                {p: shadow[..., lane] for p, shadow in shadows.items()},
+                [float(bars[lane]) for bars in cotangents],
+            )
+            for lane in range(self.form.lanes or 1)
+        ]
+        return {p: tuple(one[p] for one in each) for p in each[0]}
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from xdsl.ir import Attribute, BlockArgument
 
 from ...dialects import array
-from .kernel_state import KernelState, value_type
+from .kernel_state import KernelState, lanes_of, value_type
 from .llvm_text import integer
 from .map_nest import combine, identity, is_float
 from .map_points import STRIP
@@ -237,7 +237,7 @@ def middle(
 ) -> None:
     """`count` points from `first` on: in one piece, or in strips where some rows are zeros."""
     state, text = gather.state, gather.text
-    everywhere = text.both([i.inside for i in inputs])
+    everywhere = text.both([i.inside for i in inputs if not is_vector(i)])
     if everywhere == "true":
         piece(gather, inputs, pointers, first, count, fresh)
         return
@@ -262,7 +262,9 @@ def piece(
         at = text.mul(text.add(first, away), i.stride)
         own = state.offset(i.pointer, i.element, at, inbounds=False)
         pointer = gather.choose(i.inside, "ptr", own, ZEROS)
-        stride = i.stride if i.stride == "1" else gather.choose(i.inside, "i64", i.stride, "0")
+        stride = i.stride
+        if stride != "1" or is_vector(i):
+            stride = gather.choose(i.inside, "i64", stride, "0")
         begin.append((pointer, stride))
     loop = text.begin_loop(count, (), "j")
     for i, (pointer, stride) in zip(inputs, begin, strict=True):
@@ -392,6 +394,11 @@ def is_zero(gather: Gather, i: Input) -> bool:
 
 def zero_of(element: Attribute) -> str:
     return float_of(0.0, element) if is_float(element) else "0"
+
+
+def is_vector(i: Input) -> bool:
+    """Whether an element is a vector: a loop over such stands still at the first zeros."""
+    return lanes_of(i.element) > 1
 
 
 @contextmanager

@@ -138,15 +138,30 @@ class NanFlow:
         return all(self.reach_root(root) for root in roots)
 
     def reach_root(self, root: SSAValue) -> bool:
-        """Follow what memory holds, but not to tapes: what is popped has a root of its own."""
+        """Follow what memory holds; what is pushed on a tape comes back where that is popped."""
         if root in self.memory:
             return True
         self.memory.add(root)
-        own = isinstance(root.owner, array.AllocOp | memref.AllocaOp)
+        if isinstance(root, BlockArgument):
+            held = self.hand_back(root)
+        elif isinstance(root.owner, ad.SegmentOp):
+            held = self.reach_popped(root.owner)
+        else:
+            held = isinstance(root.owner, array.AllocOp | memref.AllocaOp)
         return (
-            (self.hand_back(root) if isinstance(root, BlockArgument) else own)
+            held
             and self.hand_out(root)
             and all(self.read(target) for _, target in self.readers.get(root, ()))
+        )
+
+    def reach_popped(self, segment: ad.SegmentOp) -> bool:
+        """Follow what a tape of the function's own holds to all that is popped of it."""
+        users = [use.operation for use in segment.tape.uses]
+        if not isinstance(segment.tape.owner, ad.TapeOp):
+            return False
+        return all(
+            isinstance(op, ad.PushOp) or (isinstance(op, ad.PopOp) and self.reach_root(op.memref))
+            for op in users
         )
 
     def hand_back(self, root: BlockArgument) -> bool:

@@ -51,8 +51,8 @@ last.
 
 Kept as they are, as sweeps: views that differ by what is known only at run time, or whose strides differ;
 views that stand still (a broadcast) or walk an axis twice; contributions that do not vanish with an input
-(`vanishes_with`); a map that reads, or stores to, the memory that it adds to; vectors of several
-tangents; and what is dearer to compute once for each view than to write (`is_worth_it`).
+(`vanishes_with`); a map that reads, or stores to, the memory that it adds to; and what is dearer to compute
+once for each view than to write (`is_worth_it`).
 """
 
 from __future__ import annotations
@@ -63,8 +63,15 @@ from math import isfinite
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, func, math
-from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr, MemRefType, ModuleOp
+from xdsl.dialects import arith, func, vector
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    VectorType,
+)
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -73,9 +80,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...dialects import ad, array
 from ..analysis.affine import affine
 from ..analysis.alias import AliasAnalysis
-from ..rules.math import is_transcendental
 from ..rules.table import constant_float
 from .body_slices import inputs_of, slice_of
+from .body_work import swept, work
 from .map_outputs import with_outputs
 from .memory_effects import functions
 
@@ -170,14 +177,15 @@ def groups_of(op: array.MapOp) -> Iterator[Group]:
 
 
 def walks(out: SSAValue) -> bool:
-    """Whether the points are elements of their own, of an array of floats, along an axis each."""
+    """Whether the points are elements of their own, of an array of floats (or of vectors of them), along an
+    axis each."""
     view, type_ = out.owner, out.type
     assert isinstance(view, array.ViewOp)
     assert isinstance(type_, MemRefType)
     assert isinstance(view.source.type, MemRefType)
     dims = view.source_dims
     return (
-        isinstance(type_.element_type, AnyFloat)
+        isinstance(type_.element_type, AnyFloat | VectorType)
         and min(dims, default=-1) >= 0
         and len(set(dims)) == len(dims)
         and 0 not in array.strides_of(view.source.type)
@@ -252,7 +260,7 @@ def interleaved(view: array.ViewOp, other: SSAValue) -> bool:
 
 def vanishes_with(value: SSAValue, body: Block) -> frozenset[SSAValue] | None:
     """Inputs such that the value is 0 where they are all 0; None where there are none."""
-    if constant_float(value) == 0.0:
+    if known_float(value) == 0.0:
         return frozenset()
     op = value.owner
     if op is body:
@@ -268,7 +276,7 @@ def vanishes_with(value: SSAValue, body: Block) -> frozenset[SSAValue] | None:
             factors = (op.rhs,)
         case arith.MulfOp() | arith.DivfOp() if "ad.adjoint" in op.attributes:
             factors = (op.lhs,)
-        case arith.DivfOp() if is_finite(op.rhs) and constant_float(op.rhs) != 0.0:
+        case arith.DivfOp() if is_finite(op.rhs) and known_float(op.rhs) != 0.0:
             factors = (op.lhs,)
         case arith.AddfOp() | arith.SubfOp():
             factors = (op.lhs, op.rhs)
@@ -283,8 +291,18 @@ def vanishes_with(value: SSAValue, body: Block) -> frozenset[SSAValue] | None:
 
 
 def is_finite(value: SSAValue) -> bool:
-    known = constant_float(value)
+    known = known_float(value)
     return known is not None and isfinite(known)
+
+
+def known_float(value: SSAValue) -> float | None:
+    """The float that a value certainly is, in each of several tangents, too."""
+    return constant_float(spread(value))
+
+
+def spread(value: SSAValue) -> SSAValue:
+    """The number that a vector has in all places, where that is known; any other value itself."""
+    return value.owner.source if isinstance(value.owner, vector.BroadcastOp) else value
 
 
 def is_worth_it(op: array.MapOp, groups: Sequence[Group], bodies: Sequence[Body]) -> bool:
@@ -294,9 +312,9 @@ def is_worth_it(op: array.MapOp, groups: Sequence[Group], bodies: Sequence[Body]
     left = [v for k, v in enumerate(op.yielded) if k not in gathered and not puts_back(op, k)]
     taken = [v for k, v in enumerate(op.yielded) if k in gathered]
     again = inputs_of(left, body)
-    rest = work(slice_of(left, body)) + len(again) + AGAIN * len(again & inputs_of(taken, body))
+    rest = swept(left, body) + len(again) + AGAIN * len(again & inputs_of(taken, body))
     gathers = sum(work([*made.block.ops]) + len(made.ins) + 2 for made in bodies)
-    sweeps = work(slice_of(op.yielded, body)) + len(op.ins) + SWEEP * len(gathered)
+    sweeps = swept(op.yielded, body) + len(op.ins) + SWEEP * len(gathered)
     return gathers + rest <= sweeps
 
 
@@ -305,23 +323,6 @@ AGAIN = 3.0
 
 SWEEP = 4.0
 """What a sweep costs a vector: a strip is written and read, and so is the array. An access is the unit."""
-
-GUARDED, PLAIN, DIVISION, FUNCTION = 1.5, 0.5, 16.0, 40.0
-"""What an op costs a vector: with a strong zero, arithmetic, a division or a root, a transcendental."""
-
-
-def work(ops: Sequence[Operation]) -> float:
-    return sum(map(work_of, ops))
-
-
-def work_of(op: Operation) -> float:
-    if isinstance(op, arith.DivfOp | ad.DivOp | math.SqrtOp):
-        return DIVISION
-    if isinstance(op, ad.MulOp):
-        return GUARDED
-    if is_transcendental(op):
-        return FUNCTION
-    return 0.0 if isinstance(op, arith.ConstantOp | array.YieldOp) else PLAIN
 
 
 # The rewrite.
@@ -352,6 +353,14 @@ class Body:
         for step in slice_of([value], body):
             self.block.add_op(step.clone(here))
         return here.get(value, value)
+
+    def spread_over(self, factor: Operation) -> dict[SSAValue, SSAValue]:
+        """The number of a factor once more, as a vector."""
+        made = {
+            o: o.owner.clone() for o in factor.operands if isinstance(o.owner, vector.BroadcastOp)
+        }
+        self.block.add_ops(made.values())
+        return {old: op.results[0] for old, op in made.items()}
 
     def sum_of(self, values: Sequence[SSAValue], group: Group) -> SSAValue:
         total = values[0]
@@ -385,7 +394,7 @@ def body_of(group: Group) -> Body:
         factors, base = factored(value, op.body.block) if len(shifts) > 1 else ([], value)
         total = body.sum_of([body.contribution(op, base, s) for s in shifts], group)
         for factor in factors:
-            again = factor.clone({base: total})
+            again = factor.clone({base: total} | body.spread_over(factor))
             body.block.add_op(again)
             base, total = factor.results[0], again.results[0]
         sums.append(total)
@@ -415,8 +424,9 @@ def factored(value: SSAValue, body: Block) -> tuple[list[Operation], SSAValue]:
 
 def is_number(value: SSAValue, body: Block) -> bool:
     """Whether a factor, or divisor, is a finite number from outside of the body."""
-    inside = isinstance(value.owner, Block) or value.owner.parent is body
-    return not inside and is_finite(value) and constant_float(value) != 0.0
+    number = spread(value).owner
+    inside = isinstance(number, Block) or number.parent is body
+    return not inside and is_finite(value) and known_float(value) != 0.0
 
 
 def rewrite(

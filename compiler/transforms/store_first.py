@@ -53,8 +53,8 @@ from dataclasses import dataclass, replace
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, MemRefType, ModuleOp
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import AnyFloat, MemRefType, ModuleOp, VectorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -63,7 +63,7 @@ from ...dialects import ad, array
 from ..analysis.affine import affine
 from ..analysis.alias import AliasAnalysis
 from ..analysis.views import is_memref, strip_casts, strip_views
-from ..rules.table import constant_float
+from ..rules.table import constant_float, float_constant
 from .drop_overwritten import is_zero_fill, unseen_fill
 from .gather_adds import Shift, apart, shift_between
 from .map_outputs import with_outputs
@@ -230,10 +230,12 @@ NAMES = (
 
 
 def is_plain(out: SSAValue) -> bool:
-    """Whether it is an array of floats, whose elements are points of their own."""
+    """Whether it is an array of floats (or of vectors of them), whose elements are points of their own."""
     type_ = out.type
     assert isinstance(type_, MemRefType)
-    return isinstance(type_.element_type, AnyFloat) and 0 not in array.strides_of(type_)
+    return isinstance(type_.element_type, AnyFloat | VectorType) and 0 not in array.strides_of(
+        type_
+    )
 
 
 def is_end_of_loop(op: Operation) -> bool:
@@ -339,9 +341,7 @@ def clear_behind(loop: array.LoopOp, zeros: Zeros, memory: SSAValue) -> None:
         view = zeros.out.owner.of(memory, number)
         view.location, view.result.name_hint = zeros.op.location, memory.name_hint
         out = builder.insert(view).result
-    type_ = zeros.op.yielded[zeros.output].type
-    assert isinstance(type_, AnyFloat)
-    zero = arith.ConstantOp(FloatAttr(0.0, type_))
+    zero = float_constant(0.0, zeros.op.yielded[zeros.output].type)
     end = array.YieldOp([zero.result])
     fill = array.MapOp(
         [number(n) for n in zeros.op.extents], [], [out], ["store"], Block([zero, end])

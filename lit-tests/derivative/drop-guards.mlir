@@ -264,3 +264,64 @@ func.func @in_lanes(%x : memref<?xf64>, %p : f64, %n : index, %x_shadow : memref
   }
   func.return %bar : vector<2xf64>
 }
+
+// A tangent that is saved comes back from the tape, and from there to what is looked at.
+// CHECK-LABEL: @saved_tangents(
+// CHECK-NOT:     ad.mul
+// CHECK:         ad.retry_if
+func.func @saved_tangents(%p : f64, %n : index, %p_dot : f64) -> (f64)
+    attributes {moving = array<i64: 0>, moved = array<i64: 0>} {
+  %tape = ad.tape
+  %cell = memref.alloca() : memref<f64>
+  %zero = arith.constant 0.0 : f64
+  memref.store %zero, %cell[] : memref<f64>
+  %one = arith.constant 1 : index
+  %t = array.loop %i to %n do {
+    %saved = ad.push %tape(%one) : memref<1xf64>
+    %m = ad.mul %p_dot, %p : f64
+    %c0 = arith.constant 0 : index
+    memref.store %m, %saved[%c0] : memref<1xf64>
+    array.yield
+  }
+  %t2 = array.loop %j to %n do {
+    %read = ad.pop %tape(%one) : memref<1xf64>
+    %c0 = arith.constant 0 : index
+    %m = memref.load %read[%c0] : memref<1xf64>
+    %old = memref.load %cell[] : memref<f64>
+    %new = arith.addf %old, %m : f64
+    memref.store %new, %cell[] : memref<f64>
+    array.yield
+  }
+  %sum = memref.load %cell[] : memref<f64>
+  func.return %sum : f64
+}
+
+// CHECK-LABEL: @saved_tangent_is_compared(
+// CHECK:         ad.mul
+// CHECK-NOT:     ad.retry_if
+func.func @saved_tangent_is_compared(%p : f64, %n : index, %p_dot : f64) -> (f64)
+    attributes {moving = array<i64: 0>, moved = array<i64: 0>} {
+  %tape = ad.tape
+  %cell = memref.alloca() : memref<f64>
+  %zero = arith.constant 0.0 : f64
+  memref.store %zero, %cell[] : memref<f64>
+  %one = arith.constant 1 : index
+  %t = array.loop %i to %n do {
+    %saved = ad.push %tape(%one) : memref<1xf64>
+    %m = ad.mul %p_dot, %p : f64
+    %c0 = arith.constant 0 : index
+    memref.store %m, %saved[%c0] : memref<1xf64>
+    array.yield
+  }
+  %t2 = array.loop %j to %n do {
+    %read = ad.pop %tape(%one) : memref<1xf64>
+    %c0 = arith.constant 0 : index
+    %m = memref.load %read[%c0] : memref<1xf64>
+    %above = arith.cmpf ogt, %m, %zero : f64
+    %chosen = arith.select %above, %p, %zero : f64
+    memref.store %chosen, %cell[] : memref<f64>
+    array.yield
+  }
+  %last = memref.load %cell[] : memref<f64>
+  func.return %last : f64
+}

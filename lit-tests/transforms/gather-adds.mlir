@@ -265,3 +265,44 @@ func.func @kept_when_it_is_dear_to_compute_for_each_view(%n : index, %x : memref
   }
   func.return
 }
+
+// Several tangents go along: what an element collects is a vector, the factor is spread over it once.
+// CHECK-LABEL: @gathers_vectors_of_tangents
+// CHECK:         array.map
+// CHECK-SAME:      window(%n) shifts [0, 1] zeros [0, 1]
+// CHECK:           arith.addf
+// CHECK-NEXT:      vector.broadcast %h
+// CHECK-NEXT:      arith.mulf
+func.func @gathers_vectors_of_tangents(%n : index, %v : memref<?xvector<8xf64>>, %s : memref<?xvector<8xf64>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %h = arith.constant 0.5 : f64
+  %a = array.view %s[%c0] dims [0] extents(%n) steps(%c1) : memref<?xvector<8xf64>> -> memref<?xvector<8xf64>, strided<[1]>>
+  %b = array.view %s[%c1] dims [0] extents(%n) steps(%c1) : memref<?xvector<8xf64>> -> memref<?xvector<8xf64>, strided<[1]>>
+  array.map(%n) ins(%v : memref<?xvector<8xf64>>) outs(%a, %b : memref<?xvector<8xf64>, strided<[1]>>, memref<?xvector<8xf64>, strided<[1]>>) kinds ["add", "add"] {
+  ^bb0(%bar : vector<8xf64>):
+    %w = vector.broadcast %h : f64 to vector<8xf64>
+    %p = arith.mulf %bar, %w : vector<8xf64>
+    array.yield %p, %p : vector<8xf64>, vector<8xf64>
+  }
+  func.return
+}
+
+// The exponential of each point is computed eight points at a time in a sweep, and for each view in a gather.
+// CHECK-LABEL: @kept_when_numbers_beside_vectors_are_dear
+// CHECK-NOT:     window
+// CHECK:         kinds ["add", "add"]
+func.func @kept_when_numbers_beside_vectors_are_dear(%n : index, %x : memref<?xf64>, %v : memref<?xvector<8xf64>>, %s : memref<?xvector<8xf64>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = array.view %s[%c0] dims [0] extents(%n) steps(%c1) : memref<?xvector<8xf64>> -> memref<?xvector<8xf64>, strided<[1]>>
+  %b = array.view %s[%c1] dims [0] extents(%n) steps(%c1) : memref<?xvector<8xf64>> -> memref<?xvector<8xf64>, strided<[1]>>
+  array.map(%n) ins(%v, %x : memref<?xvector<8xf64>>, memref<?xf64>) outs(%a, %b : memref<?xvector<8xf64>, strided<[1]>>, memref<?xvector<8xf64>, strided<[1]>>) kinds ["add", "add"] {
+  ^bb0(%bar : vector<8xf64>, %y : f64):
+    %e = math.exp %y : f64
+    %w = vector.broadcast %e : f64 to vector<8xf64>
+    %p = ad.mul %bar, %w : vector<8xf64>
+    array.yield %p, %p : vector<8xf64>, vector<8xf64>
+  }
+  func.return
+}

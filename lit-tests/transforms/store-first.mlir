@@ -287,3 +287,19 @@ func.func @kept_when_the_view_is_of_other_elements(%n : index, %s : memref<?xf64
   }
   func.return
 }
+
+// CHECK-LABEL: @vectors_of_tangents
+// CHECK:         array.map
+// CHECK-SAME:      kinds ["store"]
+// CHECK-NOT:     array.map
+func.func @vectors_of_tangents(%n : index, %s : memref<?xvector<8xf64>>, %v : memref<?xvector<8xf64>>) {
+  %zero = arith.constant dense<0.0> : vector<8xf64>
+  array.map(%n) outs(%s : memref<?xvector<8xf64>>) kinds ["store"] {
+    array.yield %zero : vector<8xf64>
+  }
+  array.map(%n) ins(%v : memref<?xvector<8xf64>>) outs(%s : memref<?xvector<8xf64>>) kinds ["add"] {
+  ^bb0(%y : vector<8xf64>):
+    array.yield %y : vector<8xf64>
+  }
+  func.return
+}

@@ -312,13 +312,14 @@ def gradient_and_product(f: Any, x: np.ndarray, *rest: Any) -> list[Any]:
 
 MODES = [gradient, in_shadows, split, tangent, pushed, product, gradient_and_product]
 SWEEPS = {"gradient", "vjp"}
+SECOND = {*SWEEPS, "hvp", "product"}
 CALLS = [
-    (in_place, [np.array(WITH_ZERO), 0.7], SWEEPS),
-    (in_place, [np.array([[0.5, 0.0], [0.0, 2.0], [1.0, 0.0], [3.0, 0.0]])[:, 0], 0.7], SWEEPS),
-    (reciprocals, [np.array(WITH_ZERO), 0.7], {*SWEEPS, "tangent"}),
+    (in_place, [np.array(WITH_ZERO), 0.7], SECOND),
+    (in_place, [np.array([[0.5, 0.0], [0.0, 2.0], [1.0, 0.0], [3.0, 0.0]])[:, 0], 0.7], SECOND),
+    (reciprocals, [np.array(WITH_ZERO), 0.7], {*SECOND, "tangent"}),
     (swapped, [np.array(WITH_ZERO), np.array([0.0, 1.0, 0.0, np.inf]), 0.7], SWEEPS),
-    (of_halves, [np.array(WITH_ZERO), 0.7], {*SWEEPS, "hvp", "product"}),
-    (as_arrays, [np.array(WITH_ZERO), 0.7], {*SWEEPS, "hvp", "product"}),
+    (of_halves, [np.array(WITH_ZERO), 0.7], SECOND),
+    (as_arrays, [np.array(WITH_ZERO), 0.7], SECOND),
 ]
 """Functions, arguments, and the modes that need guards for these (hvp has two)."""
 
@@ -356,3 +357,31 @@ def test_tangents_that_a_caller_sees_after_an_exception_keep_their_guards() -> N
         f.pushforward(Duplicated(x, dot), Const(3))
     assert np.isfinite(dot).all()
     assert dot[1] == 0.0
+
+
+def saved_tangents(x, steps):
+    """Each step is nonlinear, so that Hessian-vector products save tangents; its slope at 0 is infinite."""
+    u = x.copy()
+    for _ in range(steps):
+        u[1:] = np.where(u[1:] > 0, np.sqrt(u[1:]), 0.0) * u[1:] * u[:-1]
+    return (u * u).sum()
+
+
+@pytest.mark.parametrize("batch", [None, 3])
+def test_products_save_tangents_without_guards(batch: int | None) -> None:
+    f, rng = mutad.compile(saved_tangents, grad=True, opt=1), np.random.default_rng(0)
+    shape = (4,) if batch is None else (batch, 4)
+    for x in (FINITE, WITH_ZERO):
+        d = rng.normal(size=shape)
+        got = f.hvp(np.array(x), 3, direction=d, batch=batch)
+        for one, product in zip(d.reshape(-1, 4), got.reshape(-1, 4), strict=True):
+            still = np.where(
+                np.array(x) > 0, one, 0.0
+            )  # what is 0 stays 0, and nothing depends on it
+            h = 1e-5
+            ahead, back = (f.grad(np.array(x) + s * still, 3) for s in (h, -h))
+            np.testing.assert_allclose(product, (ahead - back) / (2 * h), rtol=1e-6, atol=1e-7)
+    (found,) = (
+        one for k, one in f._dispatcher.table.items() if k.mode == "product" and not k.guards
+    )
+    assert found.metadata["retries"]
