@@ -43,6 +43,10 @@ CHECKPOINTED, OVERWRITTEN, FLAG, FOLLOWED = "checkpointed", "overwritten", "flag
 """The attributes of a loop whose steps may be run again: the budget in bytes, the arguments whose arrays the
 function writes later, the argument that says whether the loop goes on, and that other such loops follow."""
 
+RECORDS, REVERSED_TWICE = "records", "reversed_twice"
+"""Of a function that is given several records, how many of its first arguments are what each of them holds; of
+the functions that the adjoint of a gradient function calls."""
+
 CHANGING, LIVE = "changing", "live"
 """Of its body's function, the arguments whose arrays some step may write, and those of which a step may read
 what it finds."""

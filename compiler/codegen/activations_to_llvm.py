@@ -26,6 +26,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects import ad
 from ..names import as_written
+from ..rules.calls import records_of
 from .activation_calls import kept_count, result_type, shown_fields, symbol
 from .arena import arena_push
 from .checks_to_llvm import site_of
@@ -78,17 +79,19 @@ class ActivationWriter(KernelWriter):
 
     @property
     def kept_forward(self) -> bool:
-        return self.function.sym_name.data.endswith("_forward")
+        return "keeps" in self.function.attributes
 
     def parameters(self) -> list[str]:
-        count = kept_count(self.function, "kept")
-        if not self.function.sym_name.data.endswith("_backward"):
-            return super().parameters()
-        arguments = list(self.function.body.block.args)[:count]
-        self.record = Record(slots_of(arguments))
-        shown = super().parameters()
-        self.text.lines.insert(0, "  %record = inttoptr i64 %record.at to ptr")
-        return ["i64 %record.at", *shown[1:]]
+        """Of each record that the function is given the address; then its own."""
+        arguments = list(self.function.body.block.args)
+        addresses: list[str] = []
+        for number, count in enumerate(records_of(self.function)):
+            held, arguments = arguments[:count], arguments[count:]
+            name = f"%record{number or ''}"
+            self.text.do(f"{name} = inttoptr i64 {name}.at to ptr")
+            Record(slots_of(held), name).bind(self.state, held)
+            addresses.append(f"i64 {name}.at")
+        return [*addresses, *self.parameters_of(arguments)]
 
     def guard(self) -> None:
         """Raise RecursionError where no more calls may be nested; ask for interrupts now and then."""

@@ -34,6 +34,7 @@ class Record:
     """Where the first arguments of a backward kernel are found: the slots of the record."""
 
     slots: tuple[int, ...]
+    pointer: str = "%record"
 
     def bind(self, state: KernelState, arguments: Sequence[SSAValue]) -> str:
         """Load these arguments; the kernel's parameter that they come from."""
@@ -42,10 +43,10 @@ class Record:
                 state.memrefs[argument] = self.memref(state, slot, argument.type)
             else:
                 state.scalars[argument] = self.scalar(state, slot, argument.type)
-        return "ptr %record"
+        return f"ptr {self.pointer}"
 
     def at(self, state: KernelState, slot: int) -> str:
-        return state.text.value(f"getelementptr inbounds i64, ptr %record, i64 {slot}")
+        return state.text.value(f"getelementptr inbounds i64, ptr {self.pointer}, i64 {slot}")
 
     def load(self, state: KernelState, slot: int, type_: str = "i64") -> str:
         return state.text.value(f"load {type_}, ptr {self.at(state, slot)}, align 8", "kept")

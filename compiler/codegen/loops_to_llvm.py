@@ -300,6 +300,11 @@ class KernelWriter:
         if self.record is not None:
             shown.append(self.record.bind(self.state, arguments))
             arguments = arguments[len(self.record.slots) :]
+        return [*shown, *self.parameters_of(arguments)]
+
+    def parameters_of(self, arguments: Sequence[SSAValue]) -> list[str]:
+        """The parameters that are these arguments."""
+        shown: list[str] = []
         for k, argument in enumerate(arguments):
             hint = self.text.name(argument.name_hint or f"arg{k}")
             type_ = argument.type

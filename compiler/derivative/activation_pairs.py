@@ -22,16 +22,17 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 from xdsl.rewriter import Rewriter
 
-from ...dialects import ad
+from ...dialects import activation, ad
 from ..analysis.activity import Activity
-from ..analysis.alias import AliasAnalysis
-from ..rules.calls import SIGNATURE, listed
+from ..rules.calls import SIGNATURE, has_derivative_function
 from ..rules.routines import without_rules
-from .activations import Activities, stable_arguments
+from .activations import RECORDED, Activities, stable_arguments
 from .function_attributes import inherit_locations
 from .planner import make_plan
+from .record_cotangents import TwiceReversed, add_to_cotangents, keep_cotangents
 from .reverse import ReverseSweep, only_function
 from .split import CLEANING, Split
+from .versions import GROWABLE_ARGUMENTS
 
 
 def activation_pairs(
@@ -47,13 +48,21 @@ def activation_pairs(
         return []
     stable = stable_arguments(main, owned=owned)
     made: list[func.FuncOp] = []
-    for name, activity in activities.of.items():
-        function = activities.private[name]
-        if any(listed(function, key) for key in SIGNATURE):
+    records: dict[str, TwiceReversed] = {}
+    names = sorted(activities.of, key=lambda name: "kept" in activities.private[name].attributes)
+    for name in names:  # first those that keep records, then those that are given them
+        function, activity = activities.private[name], activities.of[name]
+        if has_derivative_function(function):
             keep_for_adjoint(function, stable[name])
-            made += pair_of(function, activities.alias[name], activity, saves, lanes)
+            forward, backward = pair_of(function, activity, saves, lanes)
+            if "kept" in function.attributes:
+                layout = records[name.removesuffix(activation.BACKWARD) + activation.FORWARD]
+                add_to_cotangents(function, activity, forward, backward, layout)
+            elif "keeps" in function.attributes:
+                records[name] = keep_cotangents(function, forward, backward, lanes)
+            made += (forward, backward)
         primal = without_rules(function)
-        for key in SIGNATURE:
+        for key in (*SIGNATURE, RECORDED, GROWABLE_ARGUMENTS):
             primal.attributes.pop(key, None)
         for op in list(primal.walk()):
             if isinstance(op, ad.HandoverOp):
@@ -80,8 +89,8 @@ def keep_for_adjoint(function: func.FuncOp, stable: set[int]) -> None:
 
 
 def pair_of(
-    function: func.FuncOp, alias: AliasAnalysis, activity: Activity, saves: str, lanes: int
-) -> list[func.FuncOp]:
+    function: func.FuncOp, activity: Activity, saves: str, lanes: int
+) -> tuple[func.FuncOp, func.FuncOp]:
     """The forward and the backward function of a private function."""
     plan = make_plan(function, activity, saves)
     gradient = ReverseSweep(function, plan, lanes).run()
@@ -95,10 +104,13 @@ def pair_of(
     split = Split(gradient, function.sym_name.data, detaches=False)
     forward, backward = split.functions()
     forward.attributes["keeps"] = IntegerAttr(len(split.kept), i64)
+    backward.attributes.pop("keeps", None)
     for made in (forward, backward):
+        for key in (RECORDED, GROWABLE_ARGUMENTS):
+            made.attributes.pop(key, None)
         made.sym_visibility = StringAttr("private")
         made.attributes["chained"] = UnitAttr()
-    return [forward, backward]
+    return forward, backward
 
 
 def keep_in_cells(gradient: func.FuncOp) -> None:

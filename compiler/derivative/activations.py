@@ -90,6 +90,7 @@ class Activities:
         for call in activation.calls(function):
             asked = self.asked.setdefault(call.target, Asked())
             callee = self.private[call.target]
+            refuse_third_derivatives(call, callee)
             for k in range(len(callee.body.block.args)):
                 place = argument_of(callee, k)
                 if place is None:
@@ -100,7 +101,7 @@ class Activities:
                 if isinstance(operand.type, MemRefType) and activity.useful(operand):
                     asked.finals.add(k)
             asked.results |= {k for k, r in enumerate(call.called) if activity.active(r)}
-            asked.results |= {len(call.called) + k for k in range(count_in_record(callee, "keeps"))}
+            asked.results |= {len(call.called) + k for k in self.kept_useful(call.target)}
             asked.arguments |= set(self.kept_active(call.target))
 
     def ask_steps(
@@ -126,6 +127,15 @@ class Activities:
             asked.finals |= {1 + k for k in activation.in_turns(used, op.permutation)}
         kept = count_in_record(self.private[forward], "keeps")
         self.asked[forward].results |= set(range(kept))
+
+    def kept_useful(self, name: str) -> list[int]:
+        """Of what a forward function keeps what its backward function makes something of that is active."""
+        backward = name.removesuffix(activation.FORWARD) + activation.BACKWARD
+        keeps = count_in_record(self.private[name], "keeps")
+        if not keeps or backward not in self.of:
+            return []
+        arguments = self.private[backward].body.block.args[:keeps]
+        return [k for k, value in enumerate(arguments) if self.of[backward].useful(value)]
 
     def kept_active(self, name: str) -> list[int]:
         """Of the first arguments of a backward function those that are kept with tangents."""
@@ -161,6 +171,16 @@ class Activities:
                 listed[RECORDED] = self.kept_active(name)
             for key, indices in listed.items():
                 function.attributes[key] = DenseArrayBase.from_list(i64, indices)
+
+
+def refuse_third_derivatives(call: activation.CallOp, callee: func.FuncOp) -> None:
+    """What the adjoint of a gradient calls has records whose cotangents are there already."""
+    if activation.REVERSED_TWICE in callee.attributes:
+        raise refusal(
+            call,
+            "third derivatives through recursive functions are not computed by reverse over reverse",
+            "take all but one of them in forward mode",
+        )
 
 
 def describe_activities(function: func.FuncOp, activity: Activity) -> Activities | None:
@@ -202,6 +222,7 @@ def stable_arguments(main: func.FuncOp, *, owned: bool) -> dict[str, set[int]]:
         }
 
     def holds(function: func.FuncOp, root: SSAValue) -> bool:
+        """Whether nobody writes memory. What records hold is only read."""
         if root in written[function]:
             return False
         top = function.body.block
@@ -219,7 +240,10 @@ def stable_arguments(main: func.FuncOp, *, owned: bool) -> dict[str, set[int]]:
                 if activation.CHANGING in private[call.target].attributes:
                     continue
                 for k in list(stable[call.target]):
-                    roots = alias[function].roots(call.arguments[k])
+                    place = argument_of(private[call.target], k)
+                    if place is None:
+                        continue
+                    roots = alias[function].roots(call.arguments[place])
                     if not all(holds(function, root) for root in roots):
                         stable[call.target].discard(k)
                         changed = True

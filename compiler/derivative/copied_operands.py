@@ -15,7 +15,8 @@ After::
     array.map(%n) ins(%v) outs(%copied) kinds ["store"] { ... }
     array.matmul %A, %copied into %w
 
-Refused where nothing overwrites the item: it is read again where it lies.
+Refused where nothing overwrites the item: it is read again where it lies. In recursive functions something
+may: the caller.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ from ..analysis.alias import AliasAnalysis
 from ..analysis.kills import Kills
 from ..rules import Access
 from ..rules.builders import extents_of
+from ..rules.calls import private_functions
+from ..rules.routines import is_routine
 from .forward_sweep import copy_into, emitter
-from .versions import is_growable
+from .versions import GROWABLE_ARGUMENTS, is_growable, mark_growable
 
 FACTORS = (0, 1)
 
@@ -50,14 +53,23 @@ def copy_operands(function: func.FuncOp, alias: AliasAnalysis) -> bool:
     if not factors:
         return False
     kills = Kills(function, alias)
+    private = is_routine(function)
     killed = [
         (op, number)
         for op, number in factors
-        if kills.killer(Access(op, op.operands[number], "read", True)) is not None
+        if private or kills.killer(Access(op, op.operands[number], "read", True)) is not None
     ]
     for op, number in killed:
         op.operands[number] = copied(op.operands[number], op)
     return bool(killed)
+
+
+def copy_operands_of_private(main: func.FuncOp) -> None:
+    """The same in the functions that `main` calls."""
+    mark_growable(main)
+    for function in private_functions(main.parent_op()).values():
+        if GROWABLE_ARGUMENTS in function.attributes:
+            copy_operands(function, AliasAnalysis(function))
 
 
 def copied(source: SSAValue, reader: Operation) -> SSAValue:

@@ -47,7 +47,7 @@ from .activations import (
     describe_activities,
     refuse_to_save,
 )
-from .copied_operands import copy_operands
+from .copied_operands import copy_operands, copy_operands_of_private
 from .cotangents import EntryExtents, require_extents
 from .emission import Emission
 from .forward_sweep import ForwardSweep
@@ -106,6 +106,7 @@ def plan_gradient(
     ends with an `ad.handover`, and `finals` are the arguments whose final contents may have a cotangent.
     """
     name_sides(function)
+    copy_operands_of_private(function)
     activity = activity_of(function, active_arguments, finals)
     alias = activity.alias
     describe_activities(function, activity)

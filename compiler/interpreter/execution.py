@@ -11,6 +11,7 @@ import linecache
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -28,7 +29,7 @@ from xdsl.traits import IsTerminator
 from ...dialects import activation, ad, array, device, foreign
 from ..deep_stack import on_deep_stack
 from ..diagnostics import line_of
-from ..rules.calls import count_in_record
+from ..rules.calls import count_in_record, records_of
 from . import launches
 from .maps import run_map
 from .memory import Array, Memref, Tape, Undefined, dtype_of, fresh, has_layout, lanes_of, over
@@ -425,8 +426,9 @@ def activate(frame: Frame, op: activation.CallOp) -> None:
     if depth <= 0:
         message = "maximum recursion depth exceeded"
         raise_at(frame, function, "RecursionError", message, [])
-    if op.takes_record:
-        arguments = [*machine.records[int(arguments[0]) - 1], *arguments[1:]]
+    counts = records_of(function)
+    held = (machine.records[int(n) - 1][:count] for n, count in zip(arguments, counts, strict=False))
+    arguments = [*chain.from_iterable(held), *arguments[len(counts) :]]
     results = machine.call(function, arguments, depth)
     record = 0
     if op.keeps_record:

@@ -61,12 +61,16 @@ def memory_in_order(
     extents: Sequence[SSAValue],
     element: Attribute,
     emit: Emit,
+    take: Callable[[Sequence[SSAValue], Attribute], Operation] = array.AllocOp,
 ) -> SSAValue:
-    """Compact memory in the order of an array of this type: Fortran's where its type says so."""
+    """Compact memory in the order of an array of this type: Fortran's where its type says so.
+
+    `take` makes the op that has the memory.
+    """
     rank = len(extents)
     if rank < 2 or array.is_contiguous(like) or array.strides_of(like)[0] != 1:
-        return emit(array.AllocOp(extents, element))
-    made = emit(array.AllocOp(extents[::-1], element))
+        return emit(take(extents, element))
+    made = emit(take(extents[::-1], element))
     zero, one = index(0, emit), index(1, emit)
     order = list(range(rank))[::-1]
     return emit(array.ViewOp(made, [zero] * rank, order, list(extents), [one] * rank))

@@ -135,6 +135,8 @@ class ActivationCall(Rule[activation.CallOp]):
     def needs(self, op: activation.CallOp, activity: Activity) -> Iterator[Need]:
         if not is_step(op):
             yield op.record
+        if op.takes_record:
+            yield op.arguments[0]
         for argument in op.arguments:
             if isinstance(argument.type, MemRefType):
                 yield from descriptor_values(argument)
@@ -142,28 +144,29 @@ class ActivationCall(Rule[activation.CallOp]):
     def adjoint(self, op: activation.CallOp, sweep: ReverseSweep) -> None:
         """Call the backward function with the record, the shadows and the cotangents."""
         callee = private_functions(sweep.function.parent_op())[op.target]
-        if "chained" in callee.attributes:
-            raise refusal(
-                op,
-                "second derivatives through recursive functions are not computed by reverse over reverse",
-                'use `mode="forward-over-reverse"`, or write a loop with a list of what is still to be done',
-            )
         types = [a.type for a in callee.body.block.args]
         operands = [sweep.primal.get(op.record)]
+        if op.takes_record:
+            operands.append(sweep.primal.get(op.arguments[0]))
         for k in listed(callee, "shadows"):
-            operands.append(shadow_of(sweep, op, op.arguments[k], types[k]))
+            if (place := argument_of(callee, k)) is not None:
+                operands.append(shadow_of(sweep, op, op.arguments[place], types[k]))
         for k in listed(callee, "cotangents"):
-            result = op.called[k]
-            zero = sweep.wide(result.type)
-            operands.append(sweep.take_bar(result) or sweep.scalars.constant(0.0, zero))
-        scalars = listed(callee, "scalars")
-        frames = op.frames.value.data
+            if k < len(op.called):  # those of what it keeps are in the record
+                result = op.called[k]
+                zero = sweep.wide(result.type)
+                operands.append(sweep.take_bar(result) or sweep.scalars.constant(0.0, zero))
+        places = [(k, argument_of(callee, k)) for k in listed(callee, "scalars")]
+        scalars = [(types[k], place) for k, place in places if place is not None]
         call = activation.CallOp(
-            f"{op.target}_backward", operands, [sweep.wide(types[k]) for k in scalars], frames
+            f"{op.target}{activation.BACKWARD}",
+            operands,
+            [sweep.wide(type_) for type_, _ in scalars],
+            op.frames.value.data,
         )
         sweep.append(call)
-        for k, bar in zip(scalars, call.called, strict=True):
-            sweep.add_bar(op.arguments[k], bar)
+        for (_, place), bar in zip(scalars, call.called, strict=True):
+            sweep.add_bar(op.arguments[place], bar)
 
     def tangent(self, op: activation.CallOp, sweep: TangentSweep) -> None:
         """Call the function with tangents: behind the arguments those of arrays, then those of numbers."""
@@ -368,12 +371,20 @@ def count_in_record(function: func.FuncOp, name: str) -> int:
     return count.value.data if isinstance(count, IntegerAttr) else 0
 
 
-def argument_of(callee: func.FuncOp, k: int) -> int | None:
-    """Which argument of a call is that of the callee; None for what the record stands for."""
+def records_of(callee: func.FuncOp) -> list[int]:
+    """For each record that a function is given how many of its first arguments are what it holds."""
     if "kept" not in callee.attributes:
-        return k
-    count = count_in_record(callee, "kept")
-    return None if k < count else k - count + 1
+        return []
+    if activation.RECORDS in callee.attributes:
+        return listed(callee, activation.RECORDS)
+    return [count_in_record(callee, "kept")]
+
+
+def argument_of(callee: func.FuncOp, k: int) -> int | None:
+    """Which argument of a call is that of the callee; None for what a record stands for."""
+    records = records_of(callee)
+    count = sum(records)
+    return None if k < count else k - count + len(records)
 
 
 def tangent_name(name: str) -> str:

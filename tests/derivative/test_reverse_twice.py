@@ -20,10 +20,6 @@ from mutad.opt import MutadOpt
 
 REVERSE_OVER_REVERSE = "reverse-over-reverse"
 
-REFUSED = {"activation.call": "second derivatives through recursive functions"}
-"""What has one derivative and no second by this way, with the reason."""
-
-
 def parsed(text: str) -> ModuleOp:
     return Parser(MutadOpt(args=["-"]).ctx, text).parse_module()
 
@@ -37,12 +33,6 @@ def test_every_case_is_reversed_twice(root: Path, optimized: bool) -> None:
         if optimized:
             for one in BEFORE_ANOTHER:
                 one.apply(Context(), module)
-        program = "\n".join(x for x in text.splitlines() if not x.startswith("//"))
-        reasons = [reason for op, reason in REFUSED.items() if op in program]
-        if reasons:
-            with pytest.raises(CompileError, match=reasons[0]):
-                Reverse().apply(Context(), module)
-            continue
         Reverse().apply(Context(), module)
         module.verify()
 
