@@ -374,10 +374,17 @@ def measure_budget(c: Compilation) -> None:
     """Write the sizes of what is saved, by which a gradient keeps to its budget."""
     functions = [op for op in c.module.ops if isinstance(op, func.FuncOp) and not is_private(op)]
     spill = c.request.options.spill
-    measure_steps(functions[-1], functions[0], c.built.assumed, spill)
-    measure_saved(
-        functions[0], c.built.assumed, c.request.options.memory or 0, alone=len(functions) < 2
-    )
+    memory, assumed = c.request.options.memory or 0, c.built.assumed
+    if (
+        c.request.mode == "reverse-hvp"
+    ):  # its adjoint would ask for the values of steps in another order
+        way_out = (
+            'use `mode="forward-over-reverse"`, which runs steps again, or leave out `memory=`'
+        )
+        measure_saved(functions[0], assumed, memory, alone=True, way_out=way_out)
+        return
+    measure_steps(functions[-1], functions[0], assumed, spill)
+    measure_saved(functions[0], assumed, memory, alone=len(functions) < 2)
 
 
 def count_saves(c: Compilation, active: Sequence[int], finals: Sequence[int] | None) -> None:
@@ -450,7 +457,7 @@ def optimize(c: Compilation) -> None:
         c.run([DropGuards()])
     c.run(with_options(c, FOR_KERNELS if r.options.device else OPTIMIZE))
     if r.options.memory:
-        if r.mode in WITHIN_BUDGETS:
+        if r.mode in (*WITHIN_BUDGETS, "reverse-hvp"):
             measure_budget(c)
         elif r.mode == "vjp":
             refuse_large(c.module, c.built.assumed, r.options.memory)

@@ -7,7 +7,7 @@ program returns, leaves of its arrays and raises, up to rounding. `PassCheck` sa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from mutad.compiler.program_calls import (
     public_functions,
     values_of,
 )
-from mutad.compiler.rules.calls import listed
+from mutad.compiler.rules.calls import SIGNATURE, listed
 from mutad.running import Outcome, run_call
 
 STEPS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -66,7 +66,7 @@ class PassCheck:
             case Reverse() if not is_gradient(before):
                 return self.reverse(before, after, one.active)
             case Reverse():
-                return None  # of a gradient function: what the stage makes of it is looked at
+                return self.again(before).of(one, *as_programs(before, after))
             case Forward():
                 return self.forward(before, after, one.active)
             case _:
@@ -96,6 +96,14 @@ class PassCheck:
     def outcome(self, module: ModuleOp, call: Call, values: Sequence[Any] | None = None) -> Outcome:
         given = self.values(call) if values is None else copies(values)
         return self.run(module, call, given)
+
+    def again(self, gradient: ModuleOp) -> PassCheck:
+        """The check of the gradient of a gradient function: of a program whose arguments have other names."""
+        call = self.call(gradient)
+        inputs = dict(zip(plain_names(len(call.parameters)), self.values(call), strict=True))
+        names = list(inputs)
+        sharing = tuple((names[i], names[j]) for i, j in call.same)
+        return replace(self, inputs=inputs, head=None, sharing=sharing)
 
     def same(self, before: ModuleOp, after: ModuleOp, *, products: bool = False) -> str | None:
         first, second = self.call(before), self.call(after)
@@ -225,6 +233,24 @@ class PassCheck:
     def tolerance(self, call: Call) -> float:
         single = any("f32" in str(p.type) for p in call.parameters)
         return 2e-2 if single else self.slopes
+
+
+def plain_names(count: int) -> list[str]:
+    return [f"given{k}" for k in range(count)]
+
+
+def as_programs(gradient: ModuleOp, after: ModuleOp) -> tuple[ModuleOp, ModuleOp]:
+    """A gradient function as any other function, and its own gradient: `u_shadow` is an argument of both."""
+    made = gradient.clone(), after.clone()
+    (first,), (second,) = map(public_functions, made)
+    count = len(first.body.block.args)
+    for function, dropped in ((first, (*SIGNATURE, "filled")), (second, ("filled",))):
+        names = plain_names(count)
+        for argument, name in zip(function.body.block.args, names, strict=False):
+            argument.name_hint = name
+        for key in dropped:
+            function.attributes.pop(key, None)
+    return made
 
 
 def shadows_of_zeros(call: Call) -> set[int]:

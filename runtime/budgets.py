@@ -73,12 +73,3 @@ def refused(memory: Any) -> ValueError:
         f'memory={memory!r}: use a number of bytes, or a text such as "256MiB", "1.5 GB" or "800kB"; '
         'with a folder for what is more: ("1GiB", "disk:/scratch")'
     )
-
-
-def require_kept(memory: int | None, mode: str) -> None:
-    """ValueError for a call that has no way to keep to a budget."""
-    if memory and mode == "reverse-hvp":
-        raise ValueError(
-            'mode="reverse-over-reverse" keeps to no budget: use mode="forward-over-reverse", which does, or '
-            "compile the function without `memory=`"
-        )

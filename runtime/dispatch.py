@@ -25,7 +25,6 @@ from types import FunctionType
 from typing import Any, NamedTuple, Protocol
 
 from . import (
-    budgets,
     captures,
     disk_cache,
     engine,
@@ -671,7 +670,6 @@ class Dispatcher:
         """The code for a key; None where it assumes something that these values do not fulfil."""
         target.require_runnable()
         arguments, overlaps, wrt, mode, lanes, guards, stretch = key
-        budgets.require_kept(self.options["memory"], mode)
         options = {**self.options, "stretch": stretch, "lanes": lanes, "guards": guards}
         place = disk_cache.place_of(self.function, arguments, overlaps, mode, wrt, options)
         started = perf_counter()

@@ -77,6 +77,7 @@ class Activities:
             self.ask(function, activity)
             for name in list(self.asked):
                 self.of[name] = self.activity_of(name)
+                self.ask_records(name)
                 self.ask(self.private[name], self.of[name])
 
     def functions(self) -> list[func.FuncOp]:
@@ -101,8 +102,6 @@ class Activities:
                 if isinstance(operand.type, MemRefType) and activity.useful(operand):
                     asked.finals.add(k)
             asked.results |= {k for k, r in enumerate(call.called) if activity.active(r)}
-            asked.results |= {len(call.called) + k for k in self.kept_useful(call.target)}
-            asked.arguments |= set(self.kept_active(call.target))
 
     def ask_steps(
         self, op: activation.StepsOp | activation.ReverseStepsOp, activity: Activity
@@ -120,7 +119,6 @@ class Activities:
                 active += op.of
                 count = len(self.private[f"{op.target}{activation.BACKWARD}"].body.block.args)
                 backward.arguments |= set(range(count - len(op.shadows), count))
-            backward.arguments |= set(self.kept_active(f"{op.target}{activation.BACKWARD}"))
         for name in (op.target, forward):
             asked = self.asked.setdefault(name, Asked())
             asked.arguments |= {1 + k for k in activation.in_turns(active, op.permutation)}
@@ -128,14 +126,24 @@ class Activities:
         kept = count_in_record(self.private[forward], "keeps")
         self.asked[forward].results |= set(range(kept))
 
-    def kept_useful(self, name: str) -> list[int]:
-        """Of what a forward function keeps what its backward function makes something of that is active."""
+    def ask_records(self, name: str) -> None:
+        """What a forward function keeps with a derivative its backward function is given with one.
+
+        It keeps what that makes something of that is active.
+        """
+        function, activity = self.private[name], self.of[name]
+        if "kept" in function.attributes:
+            forward = name.removesuffix(activation.BACKWARD) + activation.FORWARD
+            if forward in self.asked:
+                last = self.private[forward].body.block.last_op
+                assert isinstance(last, func.ReturnOp)
+                arguments = function.body.block.args[: count_in_record(function, "kept")]
+                first = len(last.arguments) - len(arguments)
+                useful = (k for k, value in enumerate(arguments) if activity.useful(value))
+                self.asked[forward].results |= {first + k for k in useful}
         backward = name.removesuffix(activation.FORWARD) + activation.BACKWARD
-        keeps = count_in_record(self.private[name], "keeps")
-        if not keeps or backward not in self.of:
-            return []
-        arguments = self.private[backward].body.block.args[:keeps]
-        return [k for k, value in enumerate(arguments) if self.of[backward].useful(value)]
+        if "keeps" in function.attributes and backward in self.asked:
+            self.asked[backward].arguments |= set(self.kept_active(backward))
 
     def kept_active(self, name: str) -> list[int]:
         """Of the first arguments of a backward function those that are kept with tangents."""

@@ -33,8 +33,11 @@ class Memrefs:
         self.prologues = primal.prologues
 
     def open(self, block: Block) -> None:
-        """Push and pop the shadows of segments where the reverse of their block begins: each once."""
-        for op in block.ops:
+        """Push and pop the shadows of segments where the reverse of their block begins: each once.
+
+        The last first: what is popped in the block that pushes it has its shadow on the tape by then.
+        """
+        for op in reversed(list(block.ops)):
             if isinstance(op, ad.SegmentOp) and self._is_active(op.memref):
                 self.get(op.memref, SHADOW)
 

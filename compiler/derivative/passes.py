@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from ...dialects import activation
 from ..analysis.activity import Activity, active_by_default
 from ..analysis.affine import name as name_of
 from ..analysis.alias import AliasAnalysis
@@ -114,6 +115,7 @@ class Reverse(ModulePass):
         resolve_all(op)
         if self.adjoints:
             keep_opaque_calls(op)
+            keep_every_step(op)
         block = op.body.block
         pairs: dict[str, func.FuncOp] = {}
         for function in functions(op):
@@ -174,6 +176,13 @@ class Forward(ModulePass):
                 function.detach()
                 function.erase()
         block.add_ops(private.values())
+
+
+def keep_every_step(module: ModuleOp) -> None:
+    """Let checkpointed loops be loops that call their steps: the reverse sweep's adjoint goes forward."""
+    for op in module.walk():
+        for name in (activation.CHECKPOINTED, activation.CHANGING, activation.LIVE):
+            op.attributes.pop(name, None)
 
 
 def functions(module: ModuleOp) -> list[func.FuncOp]:

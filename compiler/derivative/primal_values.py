@@ -124,7 +124,7 @@ class PrimalValues:
         if block not in self.prologues:
             raise AssertionError(f"{value} is asked for outside its block")
         found = self._again(value, block)
-        found.name_hint = value.name_hint
+        found.name_hint = found.name_hint or value.name_hint
         self.known.values[value] = found
         return found
 

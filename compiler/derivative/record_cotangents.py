@@ -3,15 +3,15 @@
 A forward function keeps what its backward function reads. Where both are reversed once more, the cotangents
 of that go the other way, in memory that the record holds as well::
 
-    %r, %y = @f_forward(%x)              %r, %y = @f_forward_forward(%x)       keeps zeros for cotangents, too
-    %x_bar = @f_backward(%r, %y_bar)     %s, %x_bar = @f_backward_forward(%r, %y_bar)
-                                         ... = @f_backward_backward(%s, %r, ..)     adds to them
-                                         ... = @f_forward_backward(%r, ..)          begins with them
+    %r, %y = @f_forward(%x)             %r, %y = @f_forward_forward(%x)       keeps zeros for cotangents, too
+    %x_bar = @f_backward(%r, %y_bar)    %s, %x_bar = @f_backward_forward(%r, %y_bar)
+                                        ... = @f_backward_backward(%s, %r, ..)     adds to them
+                                        ... = @f_forward_backward(%r, ..)          begins with them
 
-The record of @f_forward_forward holds what @f_forward keeps, then memory for the cotangents of what of that is
-active (of a number a cell, of an array one as large, of a tape an empty one), then what @f_forward_backward
-needs besides. Whoever is given the record takes all of it as arguments. What is kept is only read, so its
-cotangents need not share memory where it does: they are added up where @f_forward_backward begins.
+The record of @f_forward_forward holds what @f_forward keeps, then memory for the cotangents of what of that
+is active (of a number a cell, of an array one as large, of a tape an empty one), then what the function
+@f_forward_backward needs besides. Whoever is given the record takes all of it as arguments. What is kept is
+only read, so its cotangents need not share memory where it does: @f_forward_backward adds them up first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects import func, memref
+from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     FunctionType,
@@ -35,7 +35,7 @@ from ...dialects import activation, ad
 from ..analysis.activity import Activity
 from ..rules.builders import extents_of, fill, memory_in_order
 from ..rules.calls import count_in_record, listed
-from ..rules.table import Scalars, float_constant
+from ..rules.table import float_constant
 from .function_attributes import move_overlaps
 
 
@@ -123,9 +123,7 @@ def add_to_cotangents(
     in_memory = [k for k in active if is_memory(function.body.block.args[k])]
     given = list(block.args[own : own + len(in_memory)])
     made = insert_arguments(backward, own, layout.types)
-    cotangents = dict(
-        zip(layout.moving, made[count : count + len(layout.moving)], strict=True)
-    )
+    cotangents = dict(zip(layout.moving, made[count : count + len(layout.moving)], strict=True))
     start = block.first_op
     assert start is not None
     for k, old in zip(in_memory, given, strict=True):
@@ -135,10 +133,10 @@ def add_to_cotangents(
     last = returned(backward)
     numbers = [k for k in active if k not in in_memory]
     emit = Inserted(last)
-    scalars = Scalars(emit)
     for k, bar in zip(numbers, last.arguments, strict=False):
         old = emit(memref.LoadOp.get(cotangents[k], []))
-        emit(memref.StoreOp.get(scalars.add(old, bar), cotangents[k], []))
+        total = emit(arith.AddfOp(old, bar))
+        emit(memref.StoreOp.get(total, cotangents[k], []))
     replace_return(backward, last.arguments[len(numbers) :])
     backward.attributes["kept"] = IntegerAttr(own + len(layout.types), i64)
     counts = DenseArrayBase.from_list(i64, [own, len(layout.types)])
@@ -197,9 +195,7 @@ def replace_return(function: func.FuncOp, values: Sequence[SSAValue]) -> None:
     old.erase()
 
 
-def insert_arguments(
-    function: func.FuncOp, at: int, types: Sequence[Attribute]
-) -> list[SSAValue]:
+def insert_arguments(function: func.FuncOp, at: int, types: Sequence[Attribute]) -> list[SSAValue]:
     """New arguments, where those from `at` on move back."""
     block = function.body.block
     made: list[SSAValue] = [block.insert_arg(t, at + k) for k, t in enumerate(types)]

@@ -23,7 +23,7 @@ class Version:
 
 
 GROWABLE_ARGUMENTS = "growable_arguments"
-"""The attribute of a private function that lists which of its arguments are growable arrays of some caller."""
+"""The attribute of a private function that lists which arguments are growable arrays of some caller."""
 
 
 def is_growable(base: SSAValue) -> bool:

@@ -427,7 +427,9 @@ def activate(frame: Frame, op: activation.CallOp) -> None:
         message = "maximum recursion depth exceeded"
         raise_at(frame, function, "RecursionError", message, [])
     counts = records_of(function)
-    held = (machine.records[int(n) - 1][:count] for n, count in zip(arguments, counts, strict=False))
+    held = (
+        machine.records[int(n) - 1][:count] for n, count in zip(arguments, counts, strict=False)
+    )
     arguments = [*chain.from_iterable(held), *arguments[len(counts) :]]
     results = machine.call(function, arguments, depth)
     record = 0

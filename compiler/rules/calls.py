@@ -191,8 +191,20 @@ class ActivationCall(Rule[activation.CallOp]):
         bind_with_tangents(sweep, op.called, call.called, [op.called[k] for k in dots])
 
 
+def run_again(op: Operation) -> CompileError:
+    """The adjoint of a reverse sweep goes forward: it would ask for each step's values in another order."""
+    return refusal(
+        op,
+        "the adjoint of steps that are run again is not computed",
+        "take the gradient's tangents, or keep what its steps need (`reverse{adjoints=true}`)",
+    )
+
+
 class Steps(Rule[activation.StepsOp]):
     """The steps of a checkpointed loop; a gradient has them, which is split where its primal ends."""
+
+    def needs(self, op: activation.StepsOp, activity: Activity) -> Iterator[Need]:
+        raise run_again(op)
 
     def effects(self, op: activation.StepsOp) -> list[Access]:
         """Arrays that take turns are each in every place once."""
@@ -228,6 +240,9 @@ class Stack(Rule[activation.StackOp]):
 
 class ReverseSteps(Rule[activation.ReverseStepsOp]):
     """The same steps backwards: what they write they write to copies, which begin as restart states."""
+
+    def needs(self, op: activation.ReverseStepsOp, activity: Activity) -> Iterator[Need]:
+        raise run_again(op)
 
     def effects(self, op: activation.ReverseStepsOp) -> list[Access]:
         shadows = list(op.shadows)

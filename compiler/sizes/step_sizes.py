@@ -113,18 +113,26 @@ def move_before(block: Block, op: Operation) -> None:
         cast(Block, op.parent).insert_op_before(one, op)
 
 
+LEAVE_OUT = "leave out `memory=`, or let extents and counts of inner loops be known before the loop"
+
+
 def measure_saved(
-    kernel: func.FuncOp, assumed: Sequence[Form], memory: int, *, alone: bool
+    kernel: func.FuncOp,
+    assumed: Sequence[Form],
+    memory: int,
+    *,
+    alone: bool,
+    way_out: str = LEAVE_OUT,
 ) -> None:
     """Add the function that computes what a gradient saves; one that is `alone` checks it where it begins.
 
-    Where only a run can tell there is none: then all is done in steps, or refused.
+    Where only a run can tell there is none: then all is done in steps, or refused, with a `way_out`.
     """
     measure = Measure(kernel, assumed, checked=not alone)
     total = saved_on_tapes(measure)
     block = cast(Block, kernel.parent)
     if alone:
-        refuse_unknown(total, kernel)
+        refuse_unknown(total, kernel, way_out)
         a, first = measure.a, kernel.body.block.first_op
         assert first is not None
         a.place = kernel
@@ -197,16 +205,16 @@ def saved_on_tapes(measure: Measure) -> Amount:
     return total
 
 
-def refuse_unknown(size: Amount, at: Operation) -> None:
+def refuse_unknown(size: Amount, at: Operation, way_out: str = LEAVE_OUT) -> None:
     if size.unknown is not None:
-        raise refused(size.unknown, at)
+        raise refused(size.unknown, at, way_out)
 
 
-def refused(reason: Why, at: Operation) -> CompileError:
+def refused(reason: Why, at: Operation, way_out: str = LEAVE_OUT) -> CompileError:
     return refusal(
         at,
         f"only a run can tell how much the gradient saves, so no budget can be kept ({reason})",
-        "leave out `memory=`, or let extents and counts of inner loops be known before the loop",
+        way_out,
     )
 
 

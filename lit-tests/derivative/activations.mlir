@@ -1,6 +1,20 @@
 // RUN: mutad-opt %s -p reverse | filecheck %s
 // RUN: mutad-opt %s -p reverse --run --only square_and_call_gradient --args 'x=2, n=3' | filecheck %s --check-prefix VALUES
 
+// RUN: mutad-opt %s -p reverse,reverse | filecheck %s --check-prefix TWICE
+// RUN: mutad-opt %s -p reverse,reverse --run --only square_and_call_gradient_gradient --args 'x=2, n=3, y_bar=1, result_0_bar=0, result_1_bar=1' | filecheck %s --check-prefix SECOND
+
+// Reversed once more, both calls keep records; the adjoint of what was the backward call is given both.
+// TWICE-LABEL: @square_and_call_gradient_gradient
+// TWICE:         %[[R:[a-z_0-9]+]], %y = activation.call @power_forward_forward(%s, %n
+// TWICE:         %[[S:[a-z_0-9]+]], %{{.*}} = activation.call @power_backward_forward(%[[R]],
+// TWICE:         activation.call @power_backward_backward(%[[S]], %[[R]],
+// TWICE:         activation.call @power_forward_backward(%[[R]],
+// TWICE-LABEL: func.func private @power_backward_backward(
+// TWICE-SAME:    records = array<i64:
+// 30 x**4 at 2.
+// SECOND:        x_bar = 480
+
 // The call keeps a record, which the adjoint is called with.
 // CHECK-LABEL: @square_and_call_gradient
 // CHECK:         %r, %y = activation.call @power_forward(%s, %n

@@ -5,6 +5,13 @@
 // RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000},reverse,forward' | filecheck %s --check-prefix DOTS
 // RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000},reverse,forward' --run --only squares_gradient_tangent --args 'u=[1.0,2.0], n=2, u_shadow=[1.0,1.0], u_dot=[1.0,1.0], u_shadow_dot=[0.0,0.0]' | filecheck %s --check-prefix MOVED
 
+// RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000},reverse{adjoints=true},reverse' | filecheck %s --check-prefix TWICE
+
+// Whose adjoint will be taken keeps what every step needs.
+// TWICE-LABEL: @squares_gradient_gradient
+// TWICE-NOT:     activation.steps
+// TWICE:         activation.call @squares_step_forward_forward
+
 // The body becomes a function, of which each iteration is a call.
 // CHECK-LABEL: @squares
 // CHECK:         array.loop %i to %n do {

@@ -13,12 +13,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 from mutad import compile
+from mutad.compiler.derivative.checkpoint_loops import CheckpointLoops
 from mutad.compiler.derivative.passes import Reverse
 from mutad.compiler.diagnostics import CompileError
 from mutad.compiler.pipeline import BEFORE_ANOTHER
 from mutad.opt import MutadOpt
 
 REVERSE_OVER_REVERSE = "reverse-over-reverse"
+
 
 def parsed(text: str) -> ModuleOp:
     return Parser(MutadOpt(args=["-"]).ctx, text).parse_module()
@@ -35,6 +37,21 @@ def test_every_case_is_reversed_twice(root: Path, optimized: bool) -> None:
                 one.apply(Context(), module)
         Reverse().apply(Context(), module)
         module.verify()
+
+
+@pytest.mark.parametrize("case", ["checkpoint-loops", "activations"])
+def test_what_is_refused_says_where_and_what_to_do(root: Path, case: str) -> None:
+    """Steps that are run again, where nobody said that their adjoint is asked for; a third derivative."""
+    module = parsed((root / "lit-tests" / "derivative" / f"{case}.mlir").read_text())
+    if case == "activations":
+        Reverse().apply(Context(), module)
+        way_out = "all but one of them in forward mode"
+    else:
+        CheckpointLoops(1000).apply(Context(), module)
+        way_out = "keep what its steps need"
+    Reverse().apply(Context(), module)
+    with pytest.raises(CompileError, match=way_out):
+        Reverse().apply(Context(), module)
 
 
 def at_an_exact_fit(k: np.ndarray, x: np.ndarray, target: np.ndarray) -> float:

@@ -13,6 +13,7 @@ import pytest
 from budget_programs import ROWS, compiled, copies, stencil, two_axes, until_small
 
 import mutad
+from mutad import CompileError
 from mutad.runtime.vjp import Back, BackAgain
 
 CHANCE = np.random.default_rng(11)
@@ -87,9 +88,26 @@ def test_the_receipt_tells_of_products() -> None:
     assert joint.least < budget.least <= 60_000
 
 
-def test_reverse_over_reverse_has_no_budget() -> None:
-    with pytest.raises(ValueError, match='mode="forward-over-reverse", which does'):
-        compiled(stencil, "1MB").hvp(U, 0.1, 3, direction=U, mode="reverse-over-reverse")
+def test_reverse_over_reverse_runs_no_step_again() -> None:
+    def product(memory: Any, function: Any = stencil) -> Any:
+        given = {"direction": U, "mode": "reverse-over-reverse"}
+        return compiled(function, memory).hvp(U.copy(), 0.1, 3, **given)
+
+    wanted = compiled(stencil, None).hvp(U.copy(), 0.1, 3, direction=U)
+    np.testing.assert_allclose(product("1MB"), wanted, rtol=1e-12)
+    with pytest.raises(MemoryError, match="at least") as found:
+        product(900)
+    least = int(str(found.value).rpartition(" ")[2])
+    np.testing.assert_array_equal(product(least), product("1MB"))
+    with pytest.raises(CompileError, match="how often a loop runs that may end early") as refused:
+        product("1MB", as_often_as_it_takes)
+    assert 'mode="forward-over-reverse"`, which runs steps again' in str(refused.value)
+
+
+def as_often_as_it_takes(u: np.ndarray, k: float, steps: int) -> float:
+    while u[0] > 0.1:
+        u *= 1.0 - k * u
+    return (u**3).sum() + steps
 
 
 # vjp

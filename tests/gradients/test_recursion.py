@@ -281,6 +281,22 @@ def an_iteration_as_recursion(x, n):
     return settle(1.0 + abs(x[1]), n) * x[2]
 
 
+@on("f64[2,3]:unit n", n="0 2")
+def rows_within_rows(x, n):
+    def inner(row, k):
+        row *= row
+        if k > 0:
+            inner(row, k - 1)
+
+    def outer(a, i):
+        inner(a[i], n)
+        if i > 0:
+            outer(a, i - 1)
+
+    outer(x, x.shape[0] - 1)
+    return (x * x).sum()
+
+
 TestGradients = gradient_tests(programs, tangents=True)
 
 

@@ -133,6 +133,23 @@ def a_list_of_a_walk(x):
 
 
 @on("f64[7]")
+def a_list_that_is_read_as_a_whole(x):
+    out = [x[0] * x[1]]
+
+    def walk(i):
+        s = 0.0
+        if i < x.size:
+            s += walk(2 * i + 1)
+            out.append(x[i] * out[-1])
+            a = np.array(out)
+            s += (a * a * a).sum() + walk(2 * i + 2)
+            out[0] = out[-1] * 1.5
+        return s
+
+    return walk(0)
+
+
+@on("f64[7]")
 def a_path_that_is_pushed_and_popped(x):
     path, best = [0.0], np.zeros(1)
 

@@ -71,3 +71,23 @@ def test_gradients_are_differences(program: RecursiveProgram) -> None:
     for n in (1, 3):
         if not isinstance(left(function, X, n)[0], type):
             mutad.check_gradient(compiled, X.copy(), n)
+
+
+@PROFILE
+@given(recursive_programs())
+def test_the_gradient_s_adjoint_is_its_tangent(program: RecursiveProgram) -> None:
+    function = program.function()
+    compiled = mutad.compile(function, cache=False, grad=True, opt=0)
+    if is_refused(lambda: left(compiled, X, 1), REFUSED + NO_GRADIENT):
+        return
+    direction = np.array([1.0, -0.5, 2.0, 0.25])
+    for n in (1, 3):
+        if isinstance(left(function, X, n)[0], type):
+            continue
+        want, got = (
+            compiled.value_grad_hvp(X.copy(), n, direction=direction, mode=mode)
+            for mode in ("forward-over-reverse", "reverse-over-reverse")
+        )
+        np.testing.assert_array_equal(got[0], want[0])
+        for g, w in zip(got[1:], want[1:], strict=True):
+            np.testing.assert_allclose(g, w, rtol=1e-9, atol=1e-9 * np.max(np.abs(w)))
