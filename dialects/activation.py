@@ -44,8 +44,8 @@ CHECKPOINTED, OVERWRITTEN, FLAG, FOLLOWED = "checkpointed", "overwritten", "flag
 function writes later, the argument that says whether the loop goes on, and that other such loops follow."""
 
 RECORDS, REVERSED_TWICE = "records", "reversed_twice"
-"""The attributes of a function that is given several records, how many of its first arguments are what each of
-them holds, and of those that the adjoint of a gradient function calls."""
+"""The attributes of a function that is given several records, how many of its first arguments each of them
+holds, and of those that the adjoint of a gradient function calls."""
 
 CHANGING, LIVE = "changing", "live"
 """Of its body's function, the arguments whose arrays some step may write, and those of which a step may read
