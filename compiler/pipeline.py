@@ -485,12 +485,15 @@ def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePas
 
 
 def kernels(c: Compilation) -> None:
+    from .kernels.block_sums import BlockSums
+    from .kernels.choose_loads import ChooseLoads
     from .kernels.inspect_checks import InspectChecks
     from .kernels.outline_kernels import OutlineKernels
     from .kernels.same_choices import SameChoices
 
     fixed = c.request.options.deterministic
-    c.run([SameChoices(), InspectChecks(fixed), OutlineKernels(fixed)])
+    choices = SameChoices(), ChooseLoads()
+    c.run([*choices, InspectChecks(fixed), OutlineKernels(fixed), BlockSums()])
 
 
 def emulated(c: Compilation) -> None:

@@ -51,6 +51,9 @@ PRODUCT = "product"
 """The attribute of a launch that multiplies matrices, which a library may do as well: the places of `a`, `b`
 and `c` among its values, and 1 where it adds to `c`."""
 
+OF_BLOCK = "of_block"
+"""The attribute of an atomic addition that one thread of a block does for all."""
+
 IN_ORDER = "in_order"
 """The attribute of a kernel whose threads each go through all iterations of a loop."""
 

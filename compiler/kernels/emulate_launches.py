@@ -204,10 +204,10 @@ def has_barriers(loop: array.LoopOp) -> bool:
 
 
 def crosses(register: SSAValue) -> bool:
-    """Whether a register is used on both sides of a barrier."""
+    """Whether a register is made, or used, on both sides of a barrier."""
     places: set[tuple[Block, int]] = set()
-    for use in register.uses:
-        op = use.operation
+    assert isinstance(register.owner, Operation)
+    for op in (register.owner, *(use.operation for use in register.uses)):
         while not (isinstance(above := op.parent_op(), func.FuncOp) or is_split(above)):
             assert above is not None
             op = above

@@ -44,7 +44,9 @@ class KernelFigures:
     intensity: float
     """Arithmetic operations on floating-point numbers for each byte of them, where most of the time goes."""
     atomics: int
-    """Ops that add atomically."""
+    """Ops by which threads add atomically."""
+    block_atomics: int
+    """Those by which blocks do, once their threads have met."""
     library: bool
     """A product of matrices, which goes to cuBLAS where that is installed."""
     ordered: bool
@@ -92,6 +94,7 @@ def figures(kernel: func.FuncOp, launches: Sequence[device.LaunchOp]) -> KernelF
         for op in ops_of_kind(kernel, memref.AllocaOp)
         if device.space_of(op.memref.type) == device.SHARED
     ]
+    atomic = ops_of_kind(kernel, device.AtomicAddOp)
     return KernelFigures(
         kernel.sym_name.data,
         line(kernel),
@@ -101,7 +104,8 @@ def figures(kernel: func.FuncOp, launches: Sequence[device.LaunchOp]) -> KernelF
         sum(read.values()) + sum(written.values()),
         sum(t.get_shape()[0] * bytes_of(t.element_type) for t in shared),
         intensity(kernel),
-        len(ops_of_kind(kernel, device.AtomicAddOp)),
+        sum(device.OF_BLOCK not in op.attributes for op in atomic),
+        sum(device.OF_BLOCK in op.attributes for op in atomic),
         any(device.PRODUCT in launch.attributes for launch in launches),
         device.IN_ORDER in kernel.attributes,
     )
@@ -207,8 +211,10 @@ def table(kernels: Sequence[KernelFigures]) -> list[str]:
 
 def meeting(k: KernelFigures) -> str:
     """How threads of a kernel come to elements of each other's."""
-    if k.atomics:
-        return f"{k.atomics} atomic addition{'s' * (k.atomics > 1)}"
+    counts = ((k.atomics, ""), (k.block_atomics, " a block"))
+    if k.atomics or k.block_atomics:
+        shown = (f"{n} atomic addition{'s' * (n > 1)}{each}" for n, each in counts if n)
+        return ", ".join(shown)
     if k.ordered:
         return "owners, in order"
     return ("shared memory" + ", or cuBLAS" * k.library) if k.shared else ""

@@ -71,6 +71,7 @@ from ..analysis.effects import is_private, mark_overlaps, sharing
 from ..analysis.independence import Addition, Independence, Independent
 from ..analysis.views import is_memref, strip_views
 from ..diagnostics import refusal
+from ..rules import accesses
 from . import map_kernels, nest_kernels, reductions, updates
 from .gathered_sums import GatheredSum
 from .kernel import Kernel, Writer, blocks, describe, element_of, essence
@@ -221,6 +222,15 @@ class Outliner:
                 )
             if memrefs and isinstance(op, memref.LoadOp | memref.StoreOp):
                 self.refuse_element(op)
+
+        for op in self.kernels:
+            for one in (a for inner in op.walk() for a in accesses(inner)):
+                if isinstance(op, array.LoopOp) and cell_of(one.memref) in self.on_device:
+                    raise refusal(
+                        one.op,
+                        "this is a variable here and an element of an array there: a thread cannot have both",
+                        "copy the element to a variable of its own, or compile the function for the CPU",
+                    )
 
     def is_list(self, op: array.AllocOp) -> bool:
         """Whether an array that grows is the device's."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from xdsl.passes import ModulePass
 
+from .block_sums import BlockSums
+from .choose_loads import ChooseLoads
 from .emulate_launches import EmulateLaunches
 from .find_extremes import FindExtremes
 from .inspect_checks import InspectChecks
@@ -15,7 +17,9 @@ DEVICE_PASSES: tuple[type[ModulePass], ...] = (
     FindExtremes,
     SaveBytes,
     SameChoices,
+    ChooseLoads,
     InspectChecks,
     OutlineKernels,
+    BlockSums,
     EmulateLaunches,
 )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from device_programs import bodies, heat, rows_in_order, waves
-from meeting_programs import KS, added_at, gathered
+from meeting_programs import KS, added_at, gathered, neighbours_in_rows
 from xdsl.context import Context
 from xdsl.parser import Parser
 
@@ -111,6 +111,24 @@ def test_gradients_have_no_races(
     wrt: tuple[int, ...],
     deterministic: bool,
 ) -> None:
+    compare_stages(function, keys, arguments, wrt, deterministic=deterministic)
+
+
+def test_threads_that_add_up_for_a_block_do_not_race() -> None:
+    keys = ("f64[?,?]C", "f64[?]C", "f64[?,?]C")
+    given = waves(5, 4), waves(4), np.zeros((5, 4))
+    compare_stages(neighbours_in_rows, keys, given, (0, 1), deterministic=False)
+
+
+def compare_stages(
+    function: Any,
+    keys: tuple[str, ...],
+    arguments: tuple[Any, ...],
+    wrt: tuple[int, ...],
+    *,
+    deterministic: bool,
+) -> None:
+    """Without and with kernels a gradient is the same, and nothing of it is undefined."""
     found: dict[str, list[Any]] = {}
     options = Options(device="host", deterministic=deterministic)
     request = Request(function, keys, mode="gradient", wrt=wrt, options=options)

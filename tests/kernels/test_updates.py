@@ -65,7 +65,7 @@ def shown(program: Meeting, stage: str, how: dict[str, Any], **options: Any) -> 
 
 
 def test_gradients_that_need_atomics_are_refused_where_they_are_forbidden() -> None:
-    (program,) = (m for m in MEETING if not m.deterministic)
+    program = next(m for m in MEETING if not m.deterministic)
     with pytest.raises(CompileError, match="deterministic=True forbids") as raised:
         shown(program, "kernels", {"wrt": program.wrt}, deterministic=True)
     assert raised.value.span is not None
@@ -107,3 +107,13 @@ def test_exceptions_of_subscripts_that_repeat() -> None:
         with pytest.raises(IndexError, match="index 9 is out of bounds for axis 0 with size 4"):
             one(u, np.array([0, 3, 9]), np.ones(3))
         assert u.tolist() == [0.0, 0.0, 0.0, 0.0]
+
+
+def test_threads_of_a_block_add_up_what_they_add_to_one_element() -> None:
+    """In an inner loop, which they go through together: one atomic addition of each block."""
+    for program in (m for m in MEETING if not m.deterministic):
+        compiled = mutad.compile(program.function, grad=True, target="cuda:sm_90")
+        told = compiled.explain(*program.arguments(), wrt=program.wrt)
+        assert sum(k.atomics for k in told.kernels) == 0
+        assert sum(k.block_atomics for k in told.kernels) == program.atomics[1]
+        assert "a block" in str(told)

@@ -110,6 +110,28 @@ def pairs():
     return waves(4, 3), i, np.array([[0, 2, 2], [1, 1, 2]]), waves(2, 3)
 
 
+def neighbours_in_rows(x, w, y):
+    for i in range(x.shape[0]):
+        h = 0.0
+        for t in range(1, x.shape[1]):
+            h = h * w[t] + x[i, t] * w[t - 1]
+            y[i, t] = h
+    return (y * y).sum()
+
+
+def two_loops_in_rows(x, w, b, y):
+    for i in range(x.size):
+        h = x[i]
+        for t in range(w.shape[0]):
+            h = np.sin(h * w[t, 0])
+            if h > 0.2:
+                h = h * w[t, 1] + x[i]
+        for t in range(b.size):
+            h = h * b[t] + x[i] * b[b.size - 1 - t]
+        y[i] = h
+    return (y * y).sum()
+
+
 @dataclass(frozen=True)
 class Meeting:
     """A program, its arguments, what gradients are taken for, how often its kernels add atomically."""
@@ -153,4 +175,18 @@ MEETING = (
         (0, 0),
     ),
     Meeting(polynomials, lambda: (waves(9), waves(4), np.zeros(9)), ("x", "a"), (0, 1), False),
+    Meeting(
+        neighbours_in_rows,
+        lambda: (waves(270, 5), waves(5), np.zeros((270, 5))),
+        ("x", "w"),
+        (0, 2),
+        False,
+    ),
+    Meeting(
+        two_loops_in_rows,
+        lambda: (waves(270), waves(3, 2), waves(4), np.zeros(270)),
+        ("x", "w", "b"),
+        (0, 4),
+        False,
+    ),
 )
