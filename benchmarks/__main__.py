@@ -1,4 +1,5 @@
-"""`python -m benchmarks [name ...]`: all tables, or the named ones; `programs` has arguments of its own."""
+"""`python -m benchmarks [name ...]`: all tables, or the named ones; `programs` and `gpu` have arguments of
+their own."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from . import (
     derivatives,
     device_figures,
     device_math,
+    gpu,
     gradient,
     memory,
     overhead,
@@ -34,12 +36,16 @@ BENCHMARKS = {
     "boundscheck": boundscheck.main,
     "device_figures": device_figures.main,
     "device_math": device_math.main,
+    "gpu": gpu.main,
 }
 
 
 def main() -> None:
     if sys.argv[1:2] == ["programs"]:  # what follows are its own arguments
         programs.main()
+        return
+    if sys.argv[1:2] == ["gpu"]:
+        gpu.main(sys.argv[2:])
         return
     for name in sys.argv[1:] or BENCHMARKS:
         if name not in BENCHMARKS:

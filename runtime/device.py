@@ -15,6 +15,7 @@ import atexit
 import ctypes
 import functools
 import json
+import os
 import re
 import threading
 import weakref
@@ -32,6 +33,7 @@ from .device_text import (
     ENDED,
     ERROR,
     GEMMS,
+    KERNEL,
     LAUNCHES,
     LEAST,
     NO_MEMORY,
@@ -62,6 +64,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuCtxGetCurrent": (POINTER,),
     "cuDeviceGetDefaultMemPool": (POINTER, NUMBER),
     "cuMemPoolSetAttribute": (POINTER, NUMBER, POINTER),
+    "cuMemPoolTrimTo": (POINTER, SIZE),
     "cuStreamCreate": (POINTER, ctypes.c_uint),
     "cuStreamSynchronize": (POINTER,),
     "cuStreamWaitEvent": (POINTER, POINTER, ctypes.c_uint),
@@ -93,6 +96,15 @@ NON_BLOCKING, NO_TIMING = 1, 2
 """Flags: a stream of its own, an event that keeps no time."""
 MAJOR, MINOR, RELEASE_THRESHOLD = 75, 76, 4
 """Attributes: the two numbers of a device's kind, and how many bytes its pool keeps."""
+STICKY = {
+    *(700, 701, 702, 709, 710),
+    *range(714, 721),
+}
+"""Errors after which a context is of no use: illegal addresses, traps, time-outs."""
+LOST = (
+    ": nothing runs on this device any more in this process, and its arrays are lost: start it anew"
+)
+"""What follows from these."""
 GRAPH_UNIT, GRAPH_LEAST = 32, 4
 """Periods of a loop in one graph, and from how many graphs on a loop is replayed."""
 
@@ -121,6 +133,9 @@ class Driver:
             for name, types in FUNCTIONS.items()
         }
         self.state = (ctypes.c_int64 * WORDS)()
+        self.process = os.getpid()
+        self.kernels: dict[int, str] = {}
+        """The names of loaded kernels, by the driver's handles."""
         self.kind = resident.kind_of(self)
         """The class of its arrays."""
         self.downloads = 0
@@ -140,8 +155,9 @@ class Driver:
         self.number = device.value
         self.context = self.made("cuDevicePrimaryCtxRetain", self.number)
         with self.current():
-            pool, most = self.made("cuDeviceGetDefaultMemPool", self.number), HANDLE(2**64 - 1)
-            self.check("cuMemPoolSetAttribute", pool, RELEASE_THRESHOLD, ctypes.addressof(most))
+            self.pool, most = self.made("cuDeviceGetDefaultMemPool", self.number), HANDLE(2**64 - 1)
+            at = ctypes.addressof(most)
+            self.check("cuMemPoolSetAttribute", self.pool, RELEASE_THRESHOLD, at)
             self.stream = self.made("cuStreamCreate", NON_BLOCKING)
             self.event = self.made("cuEventCreate", NO_TIMING)
         for place, function in enumerate(DRIVER, TABLE):
@@ -176,7 +192,7 @@ class Driver:
             raise self.refusal(code, function)
 
     def refusal(self, code: int, function: str) -> Exception:
-        """The exception for an error of the driver."""
+        """The exception for an error of the driver: it names the kernel that was launched last."""
         if code == NO_MEMORY:
             return MemoryError(f"the device has no memory left ({function})")
         if function in (*GEMMS, *device_products.FUNCTIONS):
@@ -184,11 +200,25 @@ class Driver:
         text = ctypes.c_char_p()
         unknown = self.call["cuGetErrorName"](code, ctypes.addressof(text)) or text.value is None
         name = "an unknown error" if unknown else (text.value or b"").decode()
-        return CudaError(code, f"{function}: {name} ({code})")
+        kernel = self.kernels.get(self.state[KERNEL])
+        at = (
+            ""
+            if kernel is None
+            else f", kernel {kernel}"
+            if function == "cuLaunchKernel"
+            else (f"; the last kernel was {kernel}")
+        )
+        lost = LOST if code in STICKY else ""
+        return CudaError(code, f"{function}: {name} ({code}){at}{lost}")
 
     @contextmanager
     def current(self) -> Generator[None]:
-        """The driver's context is the thread's meanwhile."""
+        """The driver's context is the thread's meanwhile. RuntimeError in a process that was forked."""
+        if os.getpid() != self.process:
+            raise RuntimeError(
+                "this process was forked from one that has begun a device, which it cannot use: start it "
+                "by multiprocessing's 'spawn', or fork before the first call on a device"
+            )
         before = self.made("cuCtxGetCurrent")
         if before == self.context:
             yield
@@ -220,8 +250,21 @@ class Driver:
         atexit.register(self.end)
 
     def end(self) -> None:
-        """The interpreter ends: arrays that are still there go after the driver."""
+        """The interpreter ends, or this is a forked process: arrays that go leave the driver alone."""
         self.state[ENDED] = 1
+
+    def forked(self) -> None:
+        """Nobody else is in this process, which has no device."""
+        self.lock = threading.RLock()
+        self.end()
+
+    def release(self) -> None:
+        """Give back the memory that the driver keeps for the next arrays; none in a forked process."""
+        if os.getpid() == self.process:
+            with self.lock, self.current():
+                self.check("cuStreamSynchronize", self.stream)
+                self.collect()
+                self.check("cuMemPoolTrimTo", self.pool, 0)
 
     def address(self, symbol: str) -> int:
         """Where a symbol of compiled code is."""
@@ -262,10 +305,7 @@ class Driver:
         with self.lock, self.current():
             data = ctypes.create_string_buffer(source.encode())
             module = self.made("cuModuleLoadDataEx", data, 0, None, None)
-            names = [name.encode() for name in image["kernels"]]
-            return Kernels(
-                self, module, [self.made("cuModuleGetFunction", module, n) for n in names]
-            )
+            return Kernels(self, module, image["kernels"])
 
     # Products of matrices.
 
@@ -461,17 +501,23 @@ class Handed:
 class Kernels:
     """The kernels of a loaded module, which is unloaded with this."""
 
-    def __init__(self, driver: Driver, module: int, functions: list[int]) -> None:
+    def __init__(self, driver: Driver, module: int, names: list[str]) -> None:
         self.driver = driver
+        functions = [driver.made("cuModuleGetFunction", module, n.encode()) for n in names]
+        driver.kernels.update(zip(functions, names, strict=True))
         self.table = (ctypes.c_void_p * max(len(functions), 1))(*functions)
-        weakref.finalize(self, unload, driver, module).atexit = False
+        weakref.finalize(self, unload, driver, module, functions).atexit = False
 
     @property
     def address(self) -> int:
         return ctypes.addressof(self.table)
 
 
-def unload(driver: Driver, module: int) -> None:
+def unload(driver: Driver, module: int, functions: Sequence[int]) -> None:
+    if os.getpid() != driver.process:
+        return
+    for function in functions:
+        driver.kernels.pop(function, None)
     with driver.lock, driver.current():
         driver.call["cuStreamSynchronize"](driver.stream)
         driver.call["cuModuleUnload"](module)
@@ -482,6 +528,20 @@ KERNELS = "mutad_device_kernels"
 
 drivers: dict[str, Driver] = {}
 """Those that were begun, by name."""
+
+
+def _forked() -> None:
+    for driver in drivers.values():
+        driver.forked()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+def release_memory() -> None:
+    """Give back what the drivers keep."""
+    for driver in drivers.values():
+        driver.release()
 
 
 def address(origin: str, symbol: str) -> int:

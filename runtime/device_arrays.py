@@ -30,8 +30,8 @@ LEGACY, PER_THREAD = 1, 2
 class DeviceArray:
     """An array in the memory of a device, without copying what it is made of.
 
-    `x.copy_to_host()` is a NumPy array; `x[1:-1, ::2]` a view. Other libraries take it by `__dlpack__` or
-    `__cuda_array_interface__`. What is called on it compiles for the device.
+    `x.copy_to_host()` is a NumPy array; `x[1:-1, ::2]` and `x.T` are views. Other libraries take it by
+    `__dlpack__` or `__cuda_array_interface__`. What is called on it compiles for the device.
     """
 
     __module__ = "mutad"
@@ -72,6 +72,11 @@ class DeviceArray:
     @property
     def strides(self) -> tuple[int, ...]:
         return self._array.strides
+
+    @property
+    def T(self) -> DeviceArray:
+        """The array transposed, a view."""
+        return DeviceArray(self._array.T, self._driver)
 
     def __len__(self) -> int:
         return len(self._array)

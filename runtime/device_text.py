@@ -36,11 +36,13 @@ from __future__ import annotations
     CONTEXT,
     HANDLE,
     PRODUCTS,
-) = range(17)
+    KERNEL,
+) = range(18)
 """Words of the state. `MODE`: 0, 1 (a loop is planned), 2 (captured); `DEPTH` counts planned loops in it;
 `GRAPHS` lists those that may still run; a loop is replayed from `LEAST` graphs of `UNIT` periods on; once the
 interpreter has `ENDED`, the driver is left alone. `CONTEXT` is the device's: arrays go in any thread.
-`HANDLE` is cuBLAS's, where products go there (`device_products`), and `PRODUCTS` how many have."""
+`HANDLE` is cuBLAS's, where products go there (`device_products`), and `PRODUCTS` how many have. `KERNEL`
+was launched last, or captured."""
 
 DRIVER = (
     *("cuLaunchKernel", "cuMemAllocAsync", "cuMemFreeAsync", "cuMemcpyDtoHAsync"),
@@ -131,6 +133,8 @@ launch:
 {word(LAUNCHES, "launches")}
   %more = add i64 %launches, 1
 {put_word(LAUNCHES, "%more", "counted")}{word(STREAM, "stream", "ptr")}
+  %which = ptrtoint ptr %kernel to i64
+{put_word(KERNEL, "%which", "noting")}
 {
     driver(
         "cuLaunchKernel",

@@ -54,6 +54,21 @@ class Resident(np.ndarray[Any, Any]):
             )
             self.driver.stores(view.view(type(self)), given)
 
+    def __float__(self) -> float:
+        return float(fetched(self))
+
+    def __int__(self) -> int:
+        return int(fetched(self))
+
+    def __bool__(self) -> bool:
+        return bool(fetched(self))
+
+    def item(self, *args: Any) -> Any:
+        return fetched(self).item(*args)
+
+    def tolist(self) -> Any:
+        return fetched(self).tolist()
+
     def copy(self, order: Any = "C") -> Any:
         made = self.driver.empty_like(self, self.dtype, order)
         made[...] = self

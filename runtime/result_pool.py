@@ -301,9 +301,12 @@ def linked(
 def release_memory() -> None:
     """Give back the memory that is kept for the next calls: that of large arrays which went, and scratch.
 
-    Arrays that are there keep theirs.
+    Arrays that are there keep theirs. The same on devices.
     """
     from . import engine
+
+    if (device := sys.modules.get(f"{__package__}.device")) is not None:
+        device.release_memory()
 
     if pool.cache_info().currsize or any(engine.scratch_pool[: engine.SCRATCH_SLOTS]):
         its = pool()

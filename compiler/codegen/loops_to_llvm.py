@@ -23,7 +23,7 @@ from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, VectorType, i1
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import activation, array, foreign
+from ...dialects import activation, array, device, foreign
 from ...dialects.ad import TapeType
 from ..analysis.affine import Subscripts
 from ..analysis.alias import AliasAnalysis, if_blocks
@@ -798,9 +798,10 @@ def rebuilt(like: Descriptor, fields: list[str]) -> Descriptor:
 
 
 def contains_work(op: array.LoopOp) -> bool:
-    """True when loops or whole-array ops run inside the loop."""
+    """True when loops, whole-array ops or launches of kernels run inside the loop."""
     return any(
-        inner is not op and (isinstance(inner, array.LoopOp) or is_whole_array(inner))
+        inner is not op
+        and (isinstance(inner, array.LoopOp | device.LaunchOp) or is_whole_array(inner))
         for inner in op.walk()
     )
 

@@ -87,8 +87,9 @@ def line(op: Operation) -> int:
 
 def figures(kernel: func.FuncOp, launches: Sequence[device.LaunchOp]) -> KernelFigures:
     loads, stores = list(loaded(kernel)), list(stored(kernel))
-    read = {strip_views(m): size_of(m) for m in loads}
-    written = {strip_views(m): size_of(m) for m in stores}
+    whole = dict(zip(kernel.body.block.args, map(strip_views, launches[0].values), strict=True))
+    read = {whole.get(own := strip_views(m), own): size_of(m) for m in loads}
+    written = {whole.get(own := strip_views(m), own): size_of(m) for m in stores}
     shared = [
         op.memref.type
         for op in ops_of_kind(kernel, memref.AllocaOp)

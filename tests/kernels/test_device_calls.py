@@ -1,4 +1,4 @@
-"""Calls on arrays of a device, which is emulated: each is what it is on the host.
+"""Calls on arrays of a device: each is what it is on the host.
 
 The emulated device's memory cannot be read by the host, so whatever of the runtime touched an element would
 end the process.
@@ -6,8 +6,7 @@ end the process.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,15 +16,8 @@ from device_programs import waves
 
 import mutad
 from mutad import Active, BatchDuplicated, Const, DeviceArray, Duplicated
-from mutad.runtime.emulated_driver import EmulatedDriver, emulated
 
-
-@pytest.fixture(autouse=True)
-def emulation() -> Iterator[EmulatedDriver]:
-    with emulated() as found:
-        yield found
-        gc.collect()
-        assert not found.unexpected
+pytestmark = pytest.mark.usefixtures("on_a_device")
 
 
 def energy(u, k, steps):

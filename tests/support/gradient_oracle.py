@@ -23,7 +23,7 @@ import numpy as np
 from argument_rows import Row, expanded, make_arguments, memory_of
 from python_oracle import Function, Outcome, Tolerance, arrays_in, assert_same, compiled, level, run
 
-from mutad import Active, CompileError, Const, Duplicated
+from mutad import Active, Const, Duplicated
 
 DIRECTIONS = 2
 STEPS = tuple(2.0**-k for k in range(5, 15))
@@ -399,23 +399,6 @@ class GradientCase:
             pulled.append((*shadows, *bars.values()))
         assert_close(pulled[1], pulled[0], "saves='all'")
 
-    def check_kernels(self) -> None:
-        """The kernels of a device, run on the CPU, give the same cotangents, where there are some."""
-        rng = np.random.default_rng(1)
-        plain = run(self.function, self.row)
-        result_bar = random_cotangent(rng, plain.result, plain.arguments)
-        pulled: list[Any] = []
-        for function in (self.compiled(opt=1), self.compiled(opt=1, target="cuda:host")):
-            memory = Memory(self.arguments(), self.active())
-            shadows = [np.linspace(0.5, 1.5, s.size).astype(s.dtype) for s in memory.like()]
-            try:
-                _, bars = self.pull_back(function, memory, shadows, result_bar)
-            except CompileError:
-                assert pulled, "the CPU's code is not refused"
-                return
-            pulled.append((*shadows, *bars.values(), *arrays_in(memory.arguments)))
-        assert_close(pulled[1], pulled[0], "kernels")
-
     def check_saved(self) -> None:
         """`explain` says that as much is saved as the program makes necessary."""
         assert self.saved is not None
@@ -531,14 +514,6 @@ class GradientPrograms:
     @property
     def first(self) -> list[GradientCase]:
         return [c for c in self.cases if c.first]
-
-    @property
-    def on_devices(self) -> list[GradientCase]:
-        """A few of the programs, always the same: those that are none of a device's are refused."""
-        cpu = {"memory", "parallel"}
-        some = [c for c in self.first if cpu.isdisjoint(dict(c.options))]
-        some.sort(key=lambda c: zlib.crc32(str(c).encode()))
-        return some[: max(1, len(some) // 40)]
 
     @property
     def twice(self) -> list[GradientCase]:

@@ -11,6 +11,7 @@ several at once.
 from __future__ import annotations
 
 import pytest
+from device_oracle import check_kernels, device_cases
 from gradient_oracle import GradientCase, GradientPrograms
 from lane_oracle import check_cotangents_together
 from reach_oracle import (
@@ -56,9 +57,9 @@ def gradient_tests(programs: GradientPrograms, *, tangents: bool = False) -> typ
         def test_several_cotangents_at_once(self, case: GradientCase) -> None:
             check_cotangents_together(case)
 
-        @pytest.mark.parametrize("case", programs.on_devices, ids=str)
+        @pytest.mark.parametrize("case", device_cases(programs), ids=str)
         def test_kernels(self, case: GradientCase) -> None:
-            case.check_kernels()
+            check_kernels(case)
 
         @pytest.mark.parametrize("case", programs.accounted, ids=str)
         def test_saved_bytes(self, case: GradientCase) -> None:

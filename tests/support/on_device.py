@@ -41,4 +41,6 @@ def owner(array: np.ndarray) -> np.ndarray:
 
 
 def on_host(value: Any) -> Any:
+    if type(value) is tuple:
+        return tuple(map(on_host, value))
     return value.copy_to_host() if isinstance(value, DeviceArray) else value

@@ -1,0 +1,26 @@
+"""Tests on arrays of a device: the emulated one, and with `-m gpu` NVIDIA's."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import mutad
+from mutad.runtime.emulated_driver import EmulatedDriver
+
+
+@pytest.fixture(params=["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
+def on_a_device(request: Any) -> Iterator[EmulatedDriver | None]:
+    """Arrays and calls are this device's; skipped, with what is missing, where there is none."""
+    if request.param == "cuda":
+        if not (available := mutad.cuda.is_available()):
+            pytest.skip(available.reason)
+        yield None
+        return
+    with mutad.cuda.emulated() as found:
+        yield found
+        gc.collect()
+        assert not found.unexpected

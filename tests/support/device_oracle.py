@@ -1,0 +1,163 @@
+"""Gradient programs on a device: in place (`target="cuda:host"`), and on arrays of the device that is in use.
+
+Both are held against the CPU's code: cotangents, tangents, products, what is left of the arguments. What is
+refused says where, and what to do. `MUTAD_ON_DEVICES=programs` looks at one row of every program of every
+table, `MUTAD_ON_DEVICES=rows` at all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+from gradient_oracle import GradientCase, GradientPrograms, Memory, assert_close, random_cotangent
+from on_device import on_device, on_host
+from python_oracle import arrays_in, run
+
+import mutad
+from mutad import Active, CompileError, Const, Duplicated
+
+ASKED = os.environ.get("MUTAD_ON_DEVICES", "some")
+CPU_ONLY = {"memory", "parallel"}
+
+
+def device_cases(programs: GradientPrograms) -> list[GradientCase]:
+    """A few of the programs, always the same; or as many as are asked for."""
+    rows = programs.cases if ASKED == "rows" else programs.first
+    some = [c for c in rows if CPU_ONLY.isdisjoint(dict(c.options))]
+    if ASKED != "some":
+        return some
+    some.sort(key=lambda c: zlib.crc32(str(c).encode()))
+    return some[: max(1, len(some) // 40)]
+
+
+def check_kernels(case: GradientCase) -> None:
+    """The kernels give the cotangents of the CPU's code, in place and on a device; there all calls do."""
+    bar = cotangent_of(case)
+    wanted = pulled_back(case, case.compiled(opt=1), bar)
+    try:
+        found = pulled_back(case, case.compiled(opt=1, target="cuda:host"), bar)
+    except CompileError as error:
+        assert_located(error)
+    else:
+        assert_close(found, wanted, "kernels")
+    check_on_device(case)
+
+
+def check_on_device(case: GradientCase) -> None:
+    """Calls on arrays of a device, real where there is one."""
+    bar = cotangent_of(case)
+    function = case.compiled(opt=1)
+    calls = [pulled_back, pulled_later, pushed_forward]
+    calls += [multiplied] if case.is_scalar_valued else []
+    with mutad.cuda.emulated() if not mutad.cuda.is_available() else nullcontext() as driver:
+        for call in calls:
+            wanted = outcome(lambda: call(case, function, bar))
+            found = outcome(lambda: call(case, function, bar, on_device))
+            if isinstance(found, CompileError | TypeError):
+                assert_located(found)
+                return
+            if isinstance(wanted, str):  # a function with a rule has no tangent
+                assert found == wanted
+            else:
+                assert_close(found, wanted, call.__name__)
+        assert driver is None or not driver.unexpected
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """What a call returns, or why it is refused."""
+    try:
+        return call()
+    except CompileError as error:
+        return error.message if "device" not in error.message else error
+    except TypeError as error:
+        if "is an array of the host" in str(error):
+            return error
+        raise
+
+
+def assert_located(error: Exception) -> None:
+    """A refusal names the place, and a way out."""
+    if isinstance(error, CompileError):
+        assert error.span is not None
+        assert error.way_out
+
+
+def cotangent_of(case: GradientCase) -> Any:
+    plain = run(case.function, case.row)
+    assert plain.exception is None
+    return random_cotangent(np.random.default_rng(1), plain.result, plain.arguments)
+
+
+Place = Callable[[tuple[Any, ...]], tuple[Any, ...]]
+
+
+def stays(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return values
+
+
+def beside(
+    case: GradientCase, place: Place, start: float
+) -> tuple[tuple[Any, ...], dict[int, Any], Sequence[Any]]:
+    """The arguments where they are to be, of active arrays what lies as they do, and that as a whole."""
+    memory = Memory(case.arguments(), case.active())
+    owned = [np.linspace(start, 1.5, s.size).astype(s.dtype) for s in memory.like()]
+    arrays = [k for k in memory.active if isinstance(memory.arguments[k], np.ndarray)]
+    moved = place((*memory.arguments, *(memory.view(k, owned) for k in arrays), *owned))
+    count = len(memory.arguments)
+    views = moved[count : count + len(arrays)]
+    return moved[:count], dict(zip(arrays, views, strict=True)), moved[count + len(arrays) :]
+
+
+def left(result: Any, arguments: tuple[Any, ...], owned: Sequence[Any]) -> tuple[Any, ...]:
+    """All that a call has computed, on the host."""
+    return on_host((result, *owned, *arrays_in(on_host(arguments))))
+
+
+def placed(bar: Any, place: Place) -> Any:
+    if isinstance(bar, tuple):
+        return tuple(placed(b, place) for b in bar)
+    return place((bar,))[0]
+
+
+def has_some(bar: Any) -> bool:
+    return any(map(has_some, bar)) if isinstance(bar, tuple) else bar is not None
+
+
+def pulled_back(case: GradientCase, function: Any, bar: Any, place: Place = stays) -> Any:
+    arguments, shadows, owned = beside(case, place, 0.5)
+    active = case.active()
+    wrapped = [
+        Const(a) if k not in active else Duplicated(a, shadows[k]) if k in shadows else Active(a)
+        for k, a in enumerate(arguments)
+    ]
+    given = {"cotangent": placed(bar, place)} if has_some(bar) else {}
+    return left(function.pullback(*wrapped, **given), arguments, owned)
+
+
+def pulled_later(case: GradientCase, function: Any, bar: Any, place: Place = stays) -> Any:
+    arguments, _, _ = beside(case, place, 0.5)
+    result, back = function.vjp(*arguments, wrt=case.active())
+    given = (placed(bar, place),) if has_some(bar) else ()
+    return left((result, back(*given), back(*given)), arguments, ())
+
+
+def pushed_forward(case: GradientCase, function: Any, bar: Any, place: Place = stays) -> Any:
+    arguments, dots, owned = beside(case, place, 0.5)
+    active = case.active()
+    wrapped = [
+        Const(a) if k not in active else Duplicated(a, dots.get(k, 0.7))
+        for k, a in enumerate(arguments)
+    ]
+    return left(function.pushforward(*wrapped), arguments, owned)
+
+
+def multiplied(case: GradientCase, function: Any, bar: Any, place: Place = stays) -> Any:
+    arguments, along, _ = beside(case, place, 0.5)
+    direction = tuple(along.get(k, 0.7) for k in case.active())
+    made = function.value_grad_hvp(*arguments, wrt=case.active(), direction=direction)
+    return left(made, arguments, ())
