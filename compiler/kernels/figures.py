@@ -87,7 +87,8 @@ def line(op: Operation) -> int:
 
 def figures(kernel: func.FuncOp, launches: Sequence[device.LaunchOp]) -> KernelFigures:
     loads, stores = list(loaded(kernel)), list(stored(kernel))
-    whole = dict(zip(kernel.body.block.args, map(strip_views, launches[0].values), strict=True))
+    given = zip(kernel.body.block.args, launches[0].values, strict=True)
+    whole: dict[SSAValue, SSAValue] = {own: strip_views(value) for own, value in given}
     read = {whole.get(own := strip_views(m), own): size_of(m) for m in loads}
     written = {whole.get(own := strip_views(m), own): size_of(m) for m in stores}
     shared = [
