@@ -11,7 +11,7 @@ PART   ?= today/24
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-all dist pytest bridges generated sample targets lit lint types format docs pictures screens demo demo-aot demo-gpu bench clean
+.PHONY: help test test-all dist pytest bridges generated sample targets devices lit lint types format docs pictures screens demo demo-aot demo-gpu bench clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -49,6 +49,10 @@ targets: $(VENV)/.dev  ## The Python tests again for each level of x86-64 that t
 	for cpu in $$($(BIN)/python -c 'from mutad.runtime.target import runnable; print(*runnable()[1:])'); do \
 	    MUTAD_TARGET_CPU=$$cpu $(BIN)/python -m pytest -q -n $(JOBS) || exit 1; \
 	done
+
+devices: $(VENV)/.dev  ## Every gradient program as kernels, in place and by the emulated driver
+	MUTAD_ON_DEVICES=programs $(BIN)/python -m pytest -q -n $(JOBS) tests/gradients -k test_kernels
+	MUTAD_KERNELS=100 $(BIN)/python -m pytest -q -n $(JOBS) tests/properties/test_device_programs.py
 
 lit: $(VENV)/.dev  ## The IR tests
 	$(BIN)/lit -q -j $(JOBS) lit-tests

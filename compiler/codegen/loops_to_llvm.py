@@ -23,7 +23,7 @@ from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, VectorType, i1
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import activation, array, device, foreign
+from ...dialects import activation, array, foreign
 from ...dialects.ad import TapeType
 from ..analysis.affine import Subscripts
 from ..analysis.alias import AliasAnalysis, if_blocks
@@ -69,6 +69,8 @@ from .steps_to_llvm import closing, lower_reverse_steps, lower_stack, lower_step
 from .tame_runs import Run, emit_run, may_be_vector_code, runs_of
 
 WHILE_POLL_MASK = (1 << 14) - 1
+LAUNCH = "device.launch"
+"""An op of a dialect that code for the CPU does not load."""
 
 
 class CodegenOptions(Protocol):
@@ -801,7 +803,7 @@ def contains_work(op: array.LoopOp) -> bool:
     """True when loops, whole-array ops or launches of kernels run inside the loop."""
     return any(
         inner is not op
-        and (isinstance(inner, array.LoopOp | device.LaunchOp) or is_whole_array(inner))
+        and (isinstance(inner, array.LoopOp) or is_whole_array(inner) or inner.name == LAUNCH)
         for inner in op.walk()
     )
 
