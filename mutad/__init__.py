@@ -73,7 +73,8 @@ R = TypeVar("R")
 __version__ = "0.1.0"
 __all__ = [
     "Active", "BatchDuplicated", "CompileError", "CompiledFunction", "Const", "DeviceArray",
-    "DifferentiableFunction", "Duplicated", "GradientError", "GradientReport", "assert_saved_bytes", "batch",
+    "DifferentiableFunction", "Duplicated", "GradientError", "GradientReport", "Options",
+    "assert_saved_bytes", "batch",
     "check_gradient", "check_rule", "clear_cache", "compile", "cuda", "device_array", "get_num_threads",
     "grad", "hessian", "hvp", "jacobian", "jvp", "opaque", "prange", "release_memory", "rule",
     "set_num_threads", "stop_gradient", "tangent_rule", "value_and_grad", "vjp",
@@ -254,6 +255,10 @@ def compile(
 @overload
 def compile(
     function: Callable[P, R], /, *, grad: Literal[False] = False, **options: Unpack[Options]
+) -> CompiledFunction[P, R]: ...
+@overload
+def compile(
+    function: Callable[P, R], /, *, grad: bool, **options: Unpack[Options]
 ) -> CompiledFunction[P, R]: ...
 @overload
 def compile(*, grad: Literal[True], **options: Unpack[Options]) -> _Differentiating: ...

@@ -17,7 +17,7 @@ import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from . import keys, sites
 from .concise import concise
@@ -58,21 +58,32 @@ class ArrayPointer:
     flags: tuple[str, ...]
 
 
+if TYPE_CHECKING:
+    from typing_extensions import ParamSpec, TypeVar
+
+    P = ParamSpec("P", default=...)
+    R = TypeVar("R", default=Any)
+else:
+    from typing import ParamSpec, TypeVar
+
+    P, R = ParamSpec("P"), TypeVar("R")
+
+
 class Unsupported(Exception):
     """A foreign function that cannot be called from compiled code; the message says why."""
 
 
-class Opaque:
+class Opaque(Generic[P, R]):
     """A Python function that compiled code calls and does not look into."""
 
-    def __init__(self, function: Callable[..., Any], returns: Any) -> None:
+    def __init__(self, function: Callable[P, R], returns: Any) -> None:
         self.function = function
         self.returns = returns
         self.__name__: str = getattr(function, "__name__", "<function>")
         self.__doc__ = function.__doc__
 
     @concise
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
 
     def rule(self, adjoint: Callable[..., Any] | None = None, /, **declared: Any) -> Any:
@@ -91,6 +102,10 @@ class Opaque:
         return f"<opaque function {self.__name__}>"
 
 
+@overload
+def opaque(function: Callable[P, R], /) -> Opaque[P, R]: ...
+@overload
+def opaque(*, returns: Any = ...) -> Callable[[Callable[P, R]], Opaque[P, R]]: ...
 @concise
 def opaque(function: Callable[..., Any] | None = None, /, *, returns: Any = ...) -> Any:
     """Let CPython run a function that compiled code calls: a decorator, with or without `returns`.

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     Q = ParamSpec("Q")
     R = TypeVar("R", default=Any)
     S = TypeVar("S")
+    T = TypeVar("T")
 else:  # without defaults, which the language has from 3.13 on
     from typing import ParamSpec, TypeVar
 
@@ -181,7 +182,8 @@ class CompiledFunction(Generic[P, R]):
         if (taken := derivative_of(function)) is not None:
             raise TypeError(derived(*taken))
         if not isinstance(function, types.FunctionType):
-            wraps = hasattr(function, "__wrapped__")
+            home = str(getattr(function, "__module__", "")).partition(".")[0]
+            wraps = hasattr(function, "__wrapped__") and home not in ("numpy", "scipy")
             way_out = ": write a function that calls it" if callable(function) else ""
             way_out = f": compile {function.__name__}.__wrapped__" if wraps else way_out
             kind = type(function).__name__
@@ -340,12 +342,19 @@ class CompiledFunction(Generic[P, R]):
         captured = [keys.argument_key(v, n) for v, n in zip(inputs, names, strict=True)]
         return (*own, *captured), (), (), "primal"
 
+    # To type checkers, which see neither `classmethod` nor `staticmethod`: the first parameter tells.
+    @overload
+    def __get__(
+        self: CompiledFunction[Concatenate[type[T], Q], S], instance: T | None, owner: type[T]
+    ) -> BoundMethod[Q, S]: ...
     @overload
     def __get__(self, instance: None, owner: type | None = None) -> Self: ...
     @overload
     def __get__(
-        self: CompiledFunction[Concatenate[Any, Q], S], instance: object, owner: type | None = None
+        self: CompiledFunction[Concatenate[T, Q], S], instance: T, owner: type | None = None
     ) -> BoundMethod[Q, S]: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> Self: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else BoundMethod(self, instance)
 

@@ -11,7 +11,7 @@ import types
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from .concise import concise
 from .wrappers import plain
 
 Names = tuple[str, ...]
+
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +83,27 @@ def parameters_of(function: types.FunctionType) -> Names:
     return code.co_varnames[: code.co_argcount]
 
 
+@overload
+def rule(
+    function: Callable[..., Any],
+    adjoint: F,
+    *,
+    reads: str | Names | None = None,
+    overwrites: str | Names | None = None,
+    needs: str | Names | None = None,
+) -> F: ...
+@overload
+def rule(
+    function: Callable[..., Any],
+    *,
+    reads: str | Names | None = None,
+    overwrites: str | Names | None = None,
+    needs: str | Names | None = None,
+) -> Callable[[F], F]: ...
+@overload
+def rule(
+    function: Callable[..., Any], adjoint: Callable[..., Any] | None = None, **declared: Any
+) -> Any: ...
 @concise
 def rule(
     function: Callable[..., Any],
@@ -129,6 +153,12 @@ def file(made: Rule) -> None:
         one.forget()
 
 
+@overload
+def tangent_rule(function: Callable[..., Any], tangent: F) -> F: ...
+@overload
+def tangent_rule(function: Callable[..., Any]) -> Callable[[F], F]: ...
+@overload
+def tangent_rule(function: Callable[..., Any], tangent: Callable[..., Any] | None) -> Any: ...
 @concise
 def tangent_rule(function: Callable[..., Any], tangent: Callable[..., Any] | None = None) -> Any:
     """Give a function that has a rule its tangent: `@tangent_rule(f)` above `def f_tangent(a, x, y)`.

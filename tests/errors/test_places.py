@@ -92,9 +92,9 @@ def call_of_what_has_no_hash(x):
     return SPEC(x)
 
 
-@refused("x.nope", "attribute .nope")
+@refused("x.flags", "attribute .flags")
 def called_back_from_our_own_code(x):
-    return functools.reduce(lambda a, b: x.nope, [x, x])
+    return functools.reduce(lambda a, b: x.flags, [x, x])
 
 
 @pytest.mark.parametrize(

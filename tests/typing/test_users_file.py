@@ -1,4 +1,4 @@
-"""What type checkers tell users: the lines of `users_file.py` that say `# wrong`, and no others."""
+"""What type checkers tell users: the lines of their file that say `# wrong`, and no others."""
 
 import json
 import subprocess
@@ -6,22 +6,29 @@ import sys
 from pathlib import Path
 
 FILE = Path(__file__).with_name("users_file.py")
-WRONG = {n for n, line in enumerate(FILE.read_text().splitlines(), 1) if line.endswith("# wrong")}
+STATIC = Path(__file__).with_name("static_methods.py")
+
+
+def wrong(file: Path) -> set[int]:
+    lines = file.read_text().splitlines()
+    return {n for n, line in enumerate(lines, 1) if line.endswith("# wrong")}
 
 
 def run(*command: str) -> str:
-    asked = [sys.executable, "-m", *command, str(FILE)]
+    asked = [sys.executable, "-m", *command]
     return subprocess.run(asked, capture_output=True, text=True, check=False).stdout
 
 
 def test_pyright_reports_the_wrong_lines():
-    reported = json.loads(run("pyright", "--outputjson"))["generalDiagnostics"]
-    assert {d["range"]["start"]["line"] + 1 for d in reported} == WRONG
+    found = json.loads(run("pyright", "--outputjson", str(FILE), str(STATIC)))["generalDiagnostics"]
+    for file in (FILE, STATIC):
+        reported = [d for d in found if d["file"] == str(file)]
+        assert {d["range"]["start"]["line"] + 1 for d in reported} == wrong(file)
 
 
 def test_mypy_reports_the_wrong_lines(tmp_path: Path):
     lines = run(
-        "mypy", "--strict", "--follow-imports=silent", f"--cache-dir={tmp_path}"
+        "mypy", "--strict", "--follow-imports=silent", f"--cache-dir={tmp_path}", str(FILE)
     ).splitlines()
     reported = [line for line in lines if line.startswith(str(FILE)) or FILE.name in line]
-    assert {int(line.split(":")[1]) for line in reported if ": error:" in line} == WRONG
+    assert {int(line.split(":")[1]) for line in reported if ": error:" in line} == wrong(FILE)

@@ -1,6 +1,7 @@
 """A user's file, with right and wrong uses: type checkers report the lines that say `# wrong`, no others."""
 
-from typing import assert_type
+from functools import partial
+from typing import Any, assert_type
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,10 @@ def loss(u: Array, k: float) -> float:
 @compile(grad=True)
 def halves(u: Array) -> tuple[Array, Array]:
     return u[::2], u[1::2]
+
+
+def quartered(u: Array, k: float) -> float:
+    return 0.25 * k * float(u.sum())
 
 
 u = np.ones(9)
@@ -83,9 +88,65 @@ class Model:
             u *= 1.0 - self.rate
         return float(u.sum())
 
+    @compile(grad=True)
+    @classmethod
+    def made(cls, u: Array) -> float:
+        return float(u.sum())
+
+    @classmethod
+    @compile(grad=True)
+    def made_so(cls, u: Array) -> float:
+        return float(u.sum())
+
+    def plain(self, u: Array, times: int) -> float:
+        return times * float(u.sum())
+
 
 model = Model()
 assert_type(model.decay(u, 3), float)
 model.decay.grad(u, 3)
 model.decay(u)  # wrong
 model.decay(u, "3")  # wrong
+
+# So are class methods, with the decorators in either order.
+assert_type(Model.made(u), float)
+assert_type(model.made(u), float)
+assert_type(Model.made_so(u), float)
+Model.made.grad(u)
+model.made_so.grad(u)
+Model.made("u")  # wrong
+model.made_so("u")  # wrong
+
+# What is bound, or given, is no argument any more.
+bound = compile(model.plain, grad=True)
+assert_type(bound(u, 3), float)
+bound.grad(u, 3)
+bound(u)  # wrong
+given = compile(partial(loss.__wrapped__, u), grad=True)
+given.grad(0.1)
+quarter = compile(partial(quartered, u), grad=True)
+assert_type(quarter(2.0), float)
+quarter.grad(2.0)
+
+# Options are a dict of their own type.
+options: mutad.Options = {"saves": "all", "opt": 1}
+compile(quartered, grad=True, **options).grad(u, 0.1)
+misspelt: mutad.Options = {"savez": "all"}  # wrong
+if compile(quartered, grad=bool(u.size)).has_gradient:
+    mutad.grad(quartered)(u, 2.0)
+mutad.grad(quartered, argnums=0)  # wrong
+
+
+# Foreign functions keep their signatures, and rules are functions as they were.
+@mutad.opaque(returns=float)
+def norm(x: Array) -> float:
+    return float(np.linalg.norm(x))
+
+
+@mutad.rule(norm, reads="x")
+def norm_rule(x: Any, y: Any) -> None:
+    x.shadow[...] += y.cotangent * x.value / y.value
+
+
+assert_type(norm(u), float)
+norm("u")  # wrong

@@ -334,6 +334,8 @@ def attribute(e: Emitter, value: Value, name: str) -> Value:
     if name not in ATTRIBUTES:
         known = is_known(getattr(np, name, None)) and hasattr(np.ndarray, name)
         way_out = f"use np.{name}(x)" if known else ways_out.OF_ATTRIBUTES.get(name)
+        if way_out is None and not hasattr(np.ndarray, name):
+            e.fail(f"'numpy.ndarray' object has no attribute {name!r}")
         e.fail(f"attribute .{name} of arrays is not compiled", way_out)
     return ATTRIBUTES[name](e, value)
 
