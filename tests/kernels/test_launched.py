@@ -266,6 +266,7 @@ def test_a_replayed_loop_is_the_same_to_the_bit(
 
 def test_graphs_are_given_back(emulation: EmulatedDriver) -> None:
     f, _ = compiled(swapped_grids)
+    driver().state[device.UNIT], driver().state[device.LEAST] = 1, 2
     f(there(waves(20, 30)), there(waves(20, 30)), 20)
     driver().synchronize()
     counts = emulation.counts

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .cases import Case
+from .numpy_version import SCIPY_BEFORE_1_18
 from .written_matrices import Array, det, held, norm, refuse, solve
 
 
@@ -116,6 +117,10 @@ def factor(a: Array, minors: bool) -> Array:
         for k in range(j):
             s = s - low[j, k] * low[j, k]
         if not s > 0.0:
+            if minors and not SCIPY_BEFORE_1_18:
+                raise np.linalg.LinAlgError(
+                    f"Internal potrf return info = [{j + 1}] for slices [0]."
+                )
             if minors:
                 raise np.linalg.LinAlgError(
                     f"{j + 1}-th leading minor of the array is not positive definite"
