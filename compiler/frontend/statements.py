@@ -113,9 +113,7 @@ class Statements(Raising, Unpacking):
             if isinstance(target, ast.Subscript) and hashed.delete_item(self, target):
                 continue
             if not isinstance(target, ast.Name):
-                raise self.refusal(
-                    target, "`del` is compiled for names, and items of lists and dicts"
-                )
+                raise self.refusal(target, "`del` is for names, and items of lists and dicts")
             if target.id in self.frame.liveness.after[s]:
                 raise self.refusal(target, f"`{target.id}` may be read after this `del`")
             self.read(target.id)

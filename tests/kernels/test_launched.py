@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device_programs import PROGRAMS, Arguments, heat, named, swapped_grids, waves
+from device_programs import PROGRAMS, Arguments, heat, named, waves
 from meeting_programs import MEETING
 
 import mutad
@@ -265,9 +265,8 @@ def test_a_replayed_loop_is_the_same_to_the_bit(
 
 
 def test_graphs_are_given_back(emulation: EmulatedDriver) -> None:
-    f, _ = compiled(swapped_grids)
-    driver().state[device.UNIT], driver().state[device.LEAST] = 1, 2
-    f(there(waves(20, 30)), there(waves(20, 30)), 20)
+    f, _ = compiled(steps_of_two)
+    f(there(waves(40)), there(np.zeros(40)), 33)
     driver().synchronize()
     counts = emulation.counts
     assert counts["cuGraphInstantiateWithFlags"] == counts["cuGraphExecDestroy"]

@@ -688,7 +688,7 @@ def open_mesh(m):
     return m[np.ix_([0, 1], [0, 2])].sum()
 
 
-@wrong("x[0]", "`del` is compiled for names, and items of lists and dicts", "", None)
+@wrong("x[0]", "`del` is for names, and items of lists and dicts", "", None)
 def deleted_element(x):
     del x[0]
     return x

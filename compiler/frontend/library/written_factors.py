@@ -147,6 +147,8 @@ def scipy_cholesky(
 ) -> Array:
     a = matrix(a)
     require_finite(a, check_finite)
+    if a.shape[0] != a.shape[1] and not SCIPY_BEFORE_1_18:
+        raise ValueError(f"Expected a square matrix or batch thereof, got a1.shape={a.shape}")
     if a.shape[0] != a.shape[1]:
         raise ValueError(f"Input array is expected to be square but has the shape: {a.shape}.")
     return rounded(factor(a, True) if lower else factor(a.T, True).T, a)
