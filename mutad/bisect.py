@@ -45,6 +45,7 @@ from mutad.compiler.stage_dumps import (
 from mutad.dialects.activation import Activation
 from mutad.dialects.ad import Ad
 from mutad.dialects.array import Array
+from mutad.dialects.dense import Dense
 from mutad.dialects.foreign import Foreign
 from mutad.dialects.special import Special
 from mutad.pass_checks import PassCheck, compiled, differing, interpreted
@@ -79,7 +80,7 @@ def read_module(text: str, name: str) -> ModuleOp:
     context = Context()
     for dialect_name, dialect in get_all_dialects().items():
         context.register_dialect(dialect_name, dialect)
-    for dialect in (Array, Ad, Foreign, Activation, Special):
+    for dialect in (Array, Ad, Foreign, Activation, Dense, Special):
         context.load_dialect(dialect)
     return Parser(context, text, name).parse_module()
 

@@ -44,6 +44,7 @@ from mutad.compiler.stage_dumps import (
 from mutad.dialects.activation import Activation
 from mutad.dialects.ad import Ad
 from mutad.dialects.array import Array
+from mutad.dialects.dense import Dense
 from mutad.dialects.device import Device
 from mutad.dialects.foreign import Foreign
 from mutad.dialects.special import Special
@@ -63,7 +64,7 @@ class MutadOpt(xDSLOptMain):
 
     def register_all_dialects(self) -> None:
         super().register_all_dialects()
-        for dialect in (Array, Ad, Foreign, Activation, Special, Device):
+        for dialect in (Array, Ad, Foreign, Activation, Dense, Special, Device):
             self.ctx.register_dialect(dialect.name, lambda d=dialect: d)
 
     def register_all_passes(self) -> None:

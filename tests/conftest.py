@@ -25,6 +25,7 @@ import mutad
 from mutad.dialects.activation import Activation
 from mutad.dialects.ad import Ad
 from mutad.dialects.array import Array
+from mutad.dialects.dense import Dense
 from mutad.dialects.device import Device
 from mutad.dialects.special import Special
 from mutad.runtime.function import DEFAULTS
@@ -124,7 +125,7 @@ def context() -> Context:
     ctx = Context()
     for name, dialect in get_all_dialects().items():
         ctx.register_dialect(name, dialect)
-    for ours in (Array, Ad, Activation, Special, Device):
+    for ours in (Array, Ad, Activation, Dense, Special, Device):
         ctx.register_dialect(ours.name, lambda d=ours: d)
     return ctx
 

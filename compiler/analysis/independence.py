@@ -21,7 +21,7 @@ from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects import array
+from ...dialects import array, dense
 from ..rules import Access, accesses, is_whole_array
 from .affine import Affine
 from .alias import AliasAnalysis
@@ -40,7 +40,7 @@ KNOWN = (
     memref.LoadOp, memref.StoreOp, memref.AllocaOp, memref.DimOp, memref.CastOp, scf.IfOp, scf.YieldOp,
     array.ViewOp, array.CollapseOp, array.StrideOp, array.OverlapOp, array.AllocOp, array.MapOp,
     array.LoopOp, array.YieldOp, array.ConditionOp, array.IndexOp, array.RaiseIfOp, array.CheckedIntOp,
-    array.MatmulOp, array.CastOp, array.FloorDivOp, array.FloorModOp,
+    array.MatmulOp, array.CastOp, array.FloorDivOp, array.FloorModOp, dense.DenseOp,
 )  # fmt: skip
 """What threads can run: nothing that calls back, prints, or keeps memory of the call's own."""
 

@@ -291,14 +291,18 @@ def blas_symbol(symbol: str) -> str:
     return f"{symbol.removeprefix('mutad_')}_"
 
 
+LETTERS = {"gemm": 2, "gemv": 1, "ger": 0, "trsm": 4, "syrk": 2}
+"""How many of a routine's arguments are letters, each a string of one."""
+
+
 def with_blas(declarations: Sequence[str], symbols: dict[str, str]) -> Iterator[str]:
     """Calls of BLAS by the standard symbols, with the lengths of strings behind, as Fortran has them."""
     for line in declarations:
-        found = re.match(r"declare void @(mutad_[sd](gem[mv]|ger))\((.*)\)", line)
+        found = re.match(r"declare void @(mutad_[sd](\w+))\((.*)\)", line)
         if found is None or symbols.get(found[1]) != "blas":
             yield line
             continue
-        count, lengths = len(found[3].split(", ")), {"gemm": 2, "gemv": 1, "ger": 0}[found[2]]
+        count, lengths = len(found[3].split(", ")), LETTERS[found[2]]
         given = ", ".join(f"ptr %{k}" for k in range(count))
         more, ones = ", i64" * lengths, ", i64 1" * lengths
         yield f"declare void @{blas_symbol(found[1])}({found[3]}{more})"

@@ -40,6 +40,7 @@ from .array_to_loops import lower_map
 from .checks_to_llvm import CHECK_OPS
 from .debug_info import DebugInfo, Subject, around, without_lines
 from .debug_variables import described
+from .dense_to_llvm import DENSE_OPS
 from .entry_conditions import EntryConditions
 from .foreign_to_llvm import lower_call
 from .handles import HANDLE_OPS, Record, tape_words
@@ -856,6 +857,7 @@ LOWERINGS: dict[type[Operation], Callable[[KernelState, Any], None]] = {
     **MEMORY_OPS,
     **HANDLE_OPS,
     **CHECK_OPS,
+    **DENSE_OPS,
     array.MatmulOp: lower_matmul,
     foreign.CallOp: lower_call,
     activation.CallOp: lower_activation,

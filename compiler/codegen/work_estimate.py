@@ -10,7 +10,7 @@ from __future__ import annotations
 from xdsl.dialects import arith, math, memref, scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import ad, array
+from ...dialects import ad, array, dense
 from ..analysis.alias import if_blocks
 from ..rules.math import is_transcendental
 from .kernel_state import KernelState, lanes_of
@@ -78,6 +78,8 @@ class WorkEstimate:
                     terms.append(self.of_loop(op))
                 case array.MatmulOp():
                     terms.append(self.of_product(op))
+                case dense.DenseOp() if op.written:
+                    terms.append(self.of_elimination(op.written[0]))
                 case scf.IfOp():
                     terms += [self.of_block(b) for b in if_blocks(op)]
                 case _:
@@ -87,6 +89,10 @@ class WorkEstimate:
     def of_product(self, op: array.MatmulOp) -> str:
         sizes = [(op.a, 0), (op.a, 1), (op.b, 1)]
         return self.times([*(self.extent(m, axis) for m, axis in sizes), repr(PRODUCT)])
+
+    def of_elimination(self, matrix: SSAValue) -> str:
+        rows, columns = self.extent(matrix, 0), self.extent(matrix, 1)
+        return self.times([rows, rows, columns, repr(PRODUCT)])
 
     def extent(self, memref_: SSAValue, axis: int) -> str:
         if memref_ in self.state.memrefs:

@@ -27,7 +27,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ...dialects import array
+from ...dialects import array, dense
 from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis
 from ..analysis.kills import Kills
@@ -46,7 +46,7 @@ def copy_operands(function: func.FuncOp, alias: AliasAnalysis) -> bool:
     factors = [
         (op, number)
         for op in every_op(function)
-        if isinstance(op, array.MatmulOp)
+        if isinstance(op, array.MatmulOp | dense.SolveTriangleOp)
         for number in FACTORS
         if is_growable(alias.base(op.operands[number]))
     ]

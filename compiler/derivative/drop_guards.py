@@ -44,7 +44,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from ...dialects import activation, ad, array
+from ...dialects import activation, ad, array, dense
 from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis, enclosing_loops
 from ..analysis.effects import is_private
@@ -59,7 +59,7 @@ from .nan_flow import NanFlow, is_float
 PLAIN = (
     *(memref.AllocaOp, memref.LoadOp, memref.StoreOp, memref.DimOp, memref.CastOp),
     *(array.AllocOp, array.ViewOp, array.CollapseOp, array.StrideOp, array.OverlapOp),
-    *(array.LoopOp, array.ConditionOp, array.MapOp, array.YieldOp, array.MatmulOp),
+    *(array.LoopOp, array.ConditionOp, array.MapOp, array.YieldOp, array.MatmulOp, dense.DenseOp),
     *(array.IndexOp, array.RaiseIfOp, array.CheckedIntOp, ad.TapeOp, ad.PushOp, ad.PopOp),
     *(activation.CallOp, activation.TooDeepOp, activation.StepsOp, activation.ReverseStepsOp),
     *(scf.IfOp, scf.YieldOp, func.ReturnOp),

@@ -15,7 +15,7 @@ from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ...dialects import array, foreign
+from ...dialects import array, dense, foreign
 from ..rules import rule_of
 from ..rules.table import ADJOINT, float_constant
 from .saved_value import name_of_value
@@ -87,7 +87,7 @@ def mark_sum(made: SSAValue, kind: str, name: str) -> None:
 
 def is_whole(op: Operation) -> bool:
     """True for ops that make derivatives of whole arrays, without a map."""
-    return isinstance(op, foreign.RuleCallOp | array.MatmulOp)
+    return isinstance(op, foreign.RuleCallOp | array.MatmulOp | dense.DenseOp)
 
 
 def touched(op: Operation, kind: str) -> list[SSAValue]:

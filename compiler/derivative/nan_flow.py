@@ -17,7 +17,7 @@ from xdsl.dialects import arith, func, math, memref, scf, vector
 from xdsl.dialects.builtin import AnyFloat, MemRefType, VectorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from ...dialects import activation, ad, array
+from ...dialects import activation, ad, array, dense
 from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis
 from ..analysis.effects import is_private
@@ -221,6 +221,10 @@ class NanFlow:
                         yield out, None
             case array.MatmulOp():
                 yield from ((factor, op.c) for factor in (op.a, op.b))
+            case dense.SolveOp():
+                yield from ((one, op.x) for one in (op.factors, op.x))
+            case dense.SolveTriangleOp() | dense.LowerOp():
+                yield from ((one, op.x) for one in op.operands)
             case activation.CallOp():
                 callee = self.private[op.target]
                 for k, argument in enumerate(callee.body.block.args):

@@ -12,7 +12,7 @@ from unicodedata import normalize
 from xdsl.dialects import func, memref, scf
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects import ad, array, foreign
+from ...dialects import ad, array, dense, foreign
 from ..diagnostics import line_of
 from ..names import as_written
 from . import formulas
@@ -200,8 +200,8 @@ def overwritten_by(killer: Operation) -> SSAValue | None:
             target: SSAValue = killer.memref
         case array.MapOp() if len(killer.outs) == 1:
             target = killer.outs[0]
-        case array.MatmulOp():
-            target = killer.c
+        case array.MatmulOp() | dense.DenseOp():
+            target = killer.written[0]
         case foreign.RuleCallOp() if len(killer.arguments_that("write")) == 1:
             (target,) = killer.arguments_that("write")
         case _:

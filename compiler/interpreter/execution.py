@@ -30,7 +30,7 @@ from ...dialects import activation, ad, array, device, foreign
 from ..deep_stack import on_deep_stack
 from ..diagnostics import line_of
 from ..rules.calls import count_in_record, records_of
-from . import launches
+from . import launches, matrices
 from .maps import run_map
 from .memory import Array, Memref, Tape, Undefined, dtype_of, fresh, has_layout, lanes_of, over
 from .overlaps import share_bytes
@@ -538,6 +538,7 @@ OPS: Mapping[type[Operation], Callable[[Frame, Any], None]] = {
     array.CollapseOp: collapse,
     array.OverlapOp: overlap,
     array.MatmulOp: matmul,
+    **matrices.OPS,
     array.IndexOp: index,
     array.RaiseIfOp: raise_if,
     array.CheckedAddOp: checked,

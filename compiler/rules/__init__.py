@@ -13,7 +13,19 @@ from typing import Any
 from xdsl.ir import Operation
 from xdsl.traits import IsTerminator, NoMemoryEffect
 
-from . import arith, calls, control, derivatives, maps, math, memory, products, special, tapes
+from . import (
+    arith,
+    calls,
+    control,
+    dense,
+    derivatives,
+    maps,
+    math,
+    memory,
+    products,
+    special,
+    tapes,
+)
 from .accesses import Access, Contents, Need
 from .rule import Rule, Rules, Unknown, WithoutDerivative
 from .scalars import ScalarRule
@@ -26,6 +38,7 @@ RULES: Rules = {
     **control.RULES,
     **maps.RULES,
     **products.RULES,
+    **dense.RULES,
     **calls.RULES,
     **tapes.RULES,
     **derivatives.RULES,

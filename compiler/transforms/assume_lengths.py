@@ -94,7 +94,7 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from ...dialects import ad, array
+from ...dialects import ad, array, dense
 from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis
 from ..analysis.effects import is_private
@@ -108,7 +108,7 @@ LONG = 250
 TWICE = (
     *(memref.AllocaOp, memref.LoadOp, memref.StoreOp, memref.DimOp, memref.CastOp),
     *(array.AllocOp, array.ViewOp, array.CollapseOp, array.StrideOp, array.OverlapOp),
-    *(array.LoopOp, array.ConditionOp, array.MapOp, array.YieldOp, array.MatmulOp),
+    *(array.LoopOp, array.ConditionOp, array.MapOp, array.YieldOp, array.MatmulOp, dense.DenseOp),
     *(array.IndexOp, array.RaiseIfOp, array.CheckedIntOp, ad.RetryIfOp),
     *(scf.IfOp, scf.YieldOp, func.ReturnOp),
 )

@@ -43,7 +43,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator, NoMemoryEffect
 
-from ...dialects import ad, array
+from ...dialects import ad, array, dense
 from ...dialects.within import every_op_of, has_kind_trait
 from ..analysis.views import is_memref
 from ..rules import accesses
@@ -53,7 +53,10 @@ from .memory_effects import MemoryEffects, functions
 MEMORY = (array.AllocOp, memref.AllocaOp, ad.TapeOp)
 """What makes memory that nobody outside of the function sees, unless it is returned or handed on."""
 
-REMOVABLE = (*MEMORY, memref.LoadOp, memref.StoreOp, array.MapOp, array.MatmulOp, scf.IfOp)
+REMOVABLE = (
+    *MEMORY,
+    *(memref.LoadOp, memref.StoreOp, array.MapOp, array.MatmulOp, dense.DenseOp, scf.IfOp),
+)
 """What does nothing but compute, and touch memory that it names; what is inside speaks for itself."""
 
 

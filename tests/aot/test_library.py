@@ -65,6 +65,11 @@ def product(a, b):
     return a @ b
 
 
+def factored(a, b):
+    x = np.linalg.solve(a, b)
+    return (x * b).sum() + np.linalg.slogdet(a)[1] + (np.linalg.cholesky(a) ** 2)[-1, 0]
+
+
 def widest(a, b, flag):
     return 1000 * int(a) + int(b) if flag else int(a)
 
@@ -95,6 +100,7 @@ def chosen(u, v):
 
 N = "f64[?]C n"
 LOSS = {"u": N, "kappa": "py_float", "steps": "py_int"}
+MATRICES = {"a": "f64[?,?]C n n", "b": "f64[?,?]C n m"}
 EXPORTS = (
     export(loss, LOSS),
     *(export(loss, LOSS, mode, (0, 1)) for mode in ("grad", "value_and_grad", "vjp", "jvp", "hvp")),
@@ -110,6 +116,7 @@ EXPORTS = (
     export(grow, {"u": "f64[?]S"}),
     export(quotient, {"a": "i32", "b": "i32"}, result="i32"),
     export(product, {"a": "f64[?,?]C n m", "b": "f64[?,?]C m k"}),
+    *(export(factored, MATRICES, mode, wrt) for mode, wrt in (("primal", ()), ("grad", (0, 1)))),
     export(mixed, {"u": "i16[?]C", "n": "py_int", "flag": "py_bool", "x": "f32"}),
     export(chosen, {"u": N, "v": N}),
     export(positive, {"u": N}),
@@ -130,6 +137,27 @@ void dgemm_(const char *ta, const char *tb, const int *m, const int *n, const in
             double total = 0;
             for (int l = 0; l < *k; l++) total += at(a, *ta, i, l, *lda) * at(b, *tb, l, j, *ldb);
             c[i + j * *ldc] = *alpha * total + (*beta == 0 ? 0 : *beta * c[i + j * *ldc]);
+        }
+}
+void dsyrk_(const char *uplo, const char *t, const int *n, const int *k, const double *alpha, const double *a,
+            const int *lda, const double *beta, double *c, const int *ldc, size_t lu, size_t lt) {
+    if (lu != 1 || lt != 1 || *uplo != 'U' || *t != 'T') return;
+    for (int j = 0; j < *n; j++)
+        for (int i = 0; i <= j; i++) {
+            double total = 0;
+            for (int l = 0; l < *k; l++) total += a[l + i * *lda] * a[l + j * *lda];
+            c[i + j * *ldc] = *alpha * total + *beta * c[i + j * *ldc];
+        }
+}
+void dtrsm_(const char *side, const char *uplo, const char *t, const char *diag, const int *m, const int *n,
+            const double *alpha, const double *a, const int *lda, double *b, const int *ldb, size_t ls,
+            size_t lu, size_t lt, size_t ld) {
+    if (ls * lu * lt * ld != 1 || *side != 'L' || *uplo != 'U' || *t != 'T' || *diag != 'N') return;
+    for (int j = 0; j < *n; j++)
+        for (int i = 0; i < *m; i++) {
+            double total = *alpha * b[i + j * *ldb];
+            for (int l = 0; l < i; l++) total -= a[l + i * *lda] * b[l + j * *ldb];
+            b[i + j * *ldb] = total / a[i + i * *lda];
         }
 }
 void dgemv_(void) {}
@@ -193,7 +221,20 @@ def test_products_of_matrices_are_those_of_blas(client: Client, size: tuple[int,
     a, b = np.cos(np.arange(n * m)).reshape(n, m), np.sin(np.arange(m * k)).reshape(m, k)
     np.testing.assert_allclose(client("product", a, b)["result"], a @ b, rtol=1e-12, atol=1e-12)
     blas = {s for s, origin in client.library.symbols.items() if origin == "blas"}
-    assert blas == {"dgemm_", "dgemv_", "dger_"}
+    assert blas == {"dgemm_", "dgemv_", "dger_", "dsyrk_", "dtrsm_"}
+
+
+@pytest.mark.parametrize("n", [3, 45])
+def test_factors_are_on_top_of_blas(client: Client, n: int) -> None:
+    a = np.cos(np.arange(n * n)).reshape(n, n)
+    a, b = a @ a.T + np.eye(n), np.sin(np.arange(2.0 * n)).reshape(n, 2)
+    found = client("factored", a, b)["result"]
+    assert found == pytest.approx(factored(a, b), rel=1e-10)
+    slopes = mutad.compile(factored, grad=True, opt=1).grad(a, b, wrt=("a", "b"))
+    found = np.empty_like(a), np.empty_like(b)
+    client("factored_grad", a, b, *found)
+    for one, slope in zip(found, slopes, strict=True):
+        np.testing.assert_allclose(one, slope, rtol=1e-9, atol=1e-9)
 
 
 def test_gradients_are_those_of_the_just_in_time_compiler(client: Client) -> None:

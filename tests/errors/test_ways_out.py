@@ -134,9 +134,9 @@ def nearest_quantile(x):
     return np.quantile(x, 0.5, method="nearest")
 
 
-@way_out("loop over the others", lambda q: np.linalg.solve(q, q[0]).sum(), "square")
+@way_out("loop over the others", lambda q: np.linalg.pinv(q).sum() > 0.0, "square")
 def solve_of_stacks(q):
-    return np.linalg.solve(q[None], q[0][None, :, None]).sum()
+    return np.linalg.pinv(q[None]).sum() > 0.0
 
 
 @way_out("np.diagonal(a.copy())", lambda q: np.diagonal(q.copy(), 1) * 1.0, "square")

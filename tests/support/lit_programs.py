@@ -25,6 +25,7 @@ from mutad.compiler.program_calls import Call, call_of, element_of, public_funct
 from mutad.dialects.activation import Activation
 from mutad.dialects.ad import Ad
 from mutad.dialects.array import Array
+from mutad.dialects.dense import Dense
 from mutad.dialects.device import Device
 from mutad.dialects.foreign import Foreign
 from mutad.dialects.special import Special
@@ -40,7 +41,7 @@ def context() -> Context:
     found = Context()
     for name, dialect in get_all_dialects().items():
         found.register_dialect(name, dialect)
-    for dialect in (Array, Ad, Special, Foreign, Activation, Device):
+    for dialect in (Array, Ad, Dense, Special, Foreign, Activation, Device):
         found.load_dialect(dialect)
     return found
 

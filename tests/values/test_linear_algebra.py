@@ -103,6 +103,11 @@ RAISING = [
     (lambda a: linalg.cholesky(a), M[:2]),
     (lambda a: linalg.solve(a, a), np.ones((3, 3))),
     (lambda a: linalg.inv(a), np.zeros((2, 2))),
+    (lambda a: np.linalg.inv(a), np.ones((40, 40))),
+    (lambda a: np.linalg.inv(a[0]), M),
+    (lambda a: np.linalg.det(a[:2]), M),
+    (lambda a: np.linalg.solve(a, a[0, 0]), M),
+    (lambda a: np.linalg.cholesky(np.stack((a, -a))), SPD),
     (lambda a: linalg.inv(a), np.full((2, 2), np.nan)),
     (lambda a: np.linalg.pinv(a), np.full((2, 2), np.nan)),
     (lambda a: linalg.solve_triangular(a, a[0]), np.diag([1.0, 0.0, 2.0])),
@@ -122,6 +127,88 @@ def test_raises_as_numpy_and_scipy_do(function, a):
     assert outcomes[0] == outcomes[1]
 
 
-def test_stacks_are_refused():
+def test_stacks_are_refused_where_one_matrix_is_compiled():
     with pytest.raises(CompileError, match=r"one matrix(.|\n)*loop over the others"):
-        compile(lambda a: np.linalg.cholesky(a))(np.stack((SPD, SPD)))
+        compile(lambda a: np.linalg.pinv(a))(np.stack((SPD, SPD)))
+
+
+SIZES = (0, 1, 2, 7, 8, 9, 24, 25, 33, 40, 64, 81)
+"""Around where matrices are halved, and where panels, triangles and products end."""
+
+
+def test_sizes():
+    """Blocks of all kinds, BLAS beside loops; with a column, few and many right-hand sides."""
+    solve, factor = compile(solution, opt=1), compile(triangles, opt=1)
+    for n in SIZES:
+        rng = np.random.default_rng(n)
+        a = rng.normal(size=(n, n))
+        for b in (rng.normal(size=n), *(rng.normal(size=(n, m)) for m in (0, 1, 3, 4, 17))):
+            got, want = solve(a, b), solution(a, b)
+            np.testing.assert_allclose(
+                got, want, rtol=1e-8, atol=1e-8 * np.abs(want).max(initial=1)
+            )
+        a = a @ a.T + n * np.eye(n)
+        b = rng.normal(size=(n, 5))
+        for got, want in zip(factor(a, b), triangles(a, b), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
+
+
+def solution(a, b):
+    return np.linalg.solve(a, b)
+
+
+def triangles(a, b):
+    return (
+        np.linalg.cholesky(a),
+        linalg.solve_triangular(a, b),
+        linalg.solve_triangular(a, b, trans=1),
+        linalg.solve_triangular(a, b, lower=True),
+        linalg.solve_triangular(a, b, trans=1, lower=True, unit_diagonal=True),
+        linalg.solve_triangular(a, b, unit_diagonal=True),
+        np.array(np.linalg.slogdet(a)),
+    )
+
+
+def test_stacks():
+    s = RNG.normal(size=(2, 3, 4, 4))
+    s = s @ s.swapaxes(-1, -2) + np.eye(4)
+
+    def all_of(s, b, v):
+        return (
+            np.linalg.solve(s, b), np.linalg.solve(s, v), np.linalg.solve(s[0, 0], b), np.linalg.inv(s),
+            np.linalg.det(s), np.linalg.slogdet(s), np.linalg.cholesky(s),
+            np.linalg.cholesky(s, upper=True), np.linalg.det(s[:, :0]),
+        )  # fmt: skip
+
+    args = s, RNG.normal(size=(3, 4, 2)), B
+    got, want = compile(all_of, opt=1)(*args), all_of(*args)
+    assert type(got[5]) is type(want[5])
+    same(got, want, 1e-10)
+
+
+def test_what_is_solved_for_may_be_the_matrix():
+    def both(a, b):
+        x = np.linalg.solve(a, a)
+        b[:] = np.linalg.solve(a, b)
+        a[:] = np.linalg.inv(a.T)
+        return x, np.linalg.solve(a[::-1, ::-1], b[::-1])
+
+    ours, theirs = (M.copy(), B.copy()), (M.copy(), B.copy())
+    same(compile(both, opt=1)(*ours), both(*theirs), 1e-9)
+    same(ours, theirs, 1e-9)
+
+
+@pytest.mark.parametrize("n", [2, 40])
+def test_singular_matrices(n):
+    def outcome(a):
+        try:
+            return np.linalg.inv(a)
+        except np.linalg.LinAlgError:
+            return a * 2.0
+
+    a = np.diag(np.arange(1.0, n + 1))
+    a[-2] = a[-1]
+    same(compile(outcome, opt=1)(a), a * 2.0)
+    same(tuple(compile(lambda a: np.linalg.slogdet(a), opt=1)(a)), tuple(np.linalg.slogdet(a)))
+    a[0, 0] = np.nan
+    assert np.isnan(compile(solution, opt=1)(a, a[0])).any()

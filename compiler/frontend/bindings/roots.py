@@ -12,7 +12,7 @@ from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
-from ....dialects import activation, array, foreign
+from ....dialects import activation, array, dense, foreign
 from ..emitter import Emitter, is_placeholder
 from ..library import overlap
 
@@ -70,8 +70,8 @@ def writes(op: Operation) -> tuple[SSAValue, ...]:
             return (op.memref,) if not isinstance(op.memref.owner, memref.AllocaOp) else ()
         case array.MapOp():
             return tuple(op.outs)
-        case array.MatmulOp():
-            return (op.c,)
+        case array.MatmulOp() | dense.DenseOp():
+            return op.written
         case foreign.EffectsOp():
             return tuple(op.arguments_that("write"))
         case activation.CallOp():
@@ -83,7 +83,7 @@ def writes(op: Operation) -> tuple[SSAValue, ...]:
 @cache
 def may_write(kind: type[Operation]) -> bool:
     calls = foreign.EffectsOp, activation.CallOp
-    return issubclass(kind, (memref.StoreOp, array.MapOp, array.MatmulOp, *calls))
+    return issubclass(kind, (memref.StoreOp, array.MapOp, array.MatmulOp, dense.DenseOp, *calls))
 
 
 def accesses(op: Operation) -> Iterator[SSAValue]:

@@ -29,6 +29,7 @@ from ..values import (
 from . import (
     contractions,
     creation,
+    dense,
     diagonals,
     elementwise,
     facts,
@@ -43,6 +44,7 @@ from . import (
     shapes,
     ways_out,
     written,
+    written_dense,
     written_matrices,
 )
 from .assignment import assign_view, fill
@@ -206,6 +208,12 @@ def is_known(function: object) -> bool:
 OWN: dict[object, Function] = {
     written_matrices.in_order: positional("ravel", 1, 1, reshape.in_order),
     written_matrices.main_diagonal: positional("diagonal", 1, 1, diagonals.main_diagonal),
+    written_dense.SlogdetResult: positional("SlogdetResult", 2, 2, dense.slogdet_result),
+    written_dense.eliminate: positional("eliminate", 2, 2, dense.eliminate),
+    written_dense.solve_factored: positional("solve_factored", 3, 3, dense.solve),
+    written_dense.log_determinant: positional("log_determinant", 2, 2, dense.log_determinant),
+    written_dense.lower_factor: positional("lower_factor", 1, 1, dense.cholesky),
+    written_dense.solve_triangle: positional("solve_triangle", 4, 4, dense.solve_triangle),
 }
 """What `written` calls besides NumPy's functions."""
 

@@ -12,14 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from . import written_axes, written_factors, written_matrices, written_sorting, written_sums
+from . import (
+    written_axes,
+    written_dense,
+    written_factors,
+    written_matrices,
+    written_sorting,
+    written_sums,
+)
 from .cases import Case
 from .written_matrices import Array, in_order, refuse
 from .written_sorting import place_of
 
 PARTS = (written_axes, written_sums, written_sorting, written_matrices, written_factors)
 
-FILES = frozenset({__file__, *(part.__file__ for part in PARTS)})
+FILES = frozenset({__file__, written_dense.__file__, *(part.__file__ for part in PARTS)})
 
 
 # Polynomials, grids.

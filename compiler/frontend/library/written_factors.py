@@ -14,7 +14,19 @@ import numpy as np
 
 from .cases import Case
 from .numpy_version import SCIPY_BEFORE_1_18
-from .written_matrices import Array, det, held, norm, refuse, solve
+from .written_dense import lower_factor, solve_triangle
+from .written_matrices import (
+    Array,
+    count_of,
+    det,
+    doubles,
+    held,
+    like,
+    norm,
+    refuse,
+    solve,
+    square,
+)
 
 
 def without_derivative(x: Any) -> Any:
@@ -25,20 +37,8 @@ def without_derivative(x: Any) -> Any:
 without_derivative.__mutad__ = "singular values"  # pyright: ignore[reportFunctionMemberAccess]
 
 
-def is_single(*of: Array) -> bool:
-    """Whether all are in single precision: then so is the result."""
-    single = True
-    for a in of:
-        single = single and a.dtype == np.float32
-    return single
-
-
-def rounded(x: Array, *of: Array) -> Array:
-    return x.astype(np.float32) if is_single(*of) else x
-
-
 def eps_of(*of: Array) -> float:
-    return 1.1920928955078125e-07 if is_single(*of) else 2.220446049250313e-16
+    return np.finfo(like(np.empty(0), *of).dtype).eps
 
 
 def require_finite(a: Array, asked: bool) -> None:
@@ -58,25 +58,9 @@ def matrix(a: Any) -> Array:
 
 def triangle_solve(t: Array, x: Array, upper: bool, transposed: bool, unit: bool) -> None:
     """`x` becomes the solution of the triangle of `t` times it, or of the triangle's transpose."""
-    n = t.shape[0]
-    backwards = upper != transposed
-    for step in range(n):
-        i = n - 1 - step if backwards else step
-        for other in range(step):
-            j = n - 1 - other if backwards else other
-            factor = t[j, i] if transposed else t[i, j]
-            if x.ndim == 1:
-                x[i] -= factor * x[j]
-            else:
-                for k in range(x.shape[1]):
-                    x[i, k] -= factor * x[j, k]
-        if not unit:
-            pivot = t[i, i]
-            if x.ndim == 1:
-                x[i] /= pivot
-            else:
-                for k in range(x.shape[1]):
-                    x[i, k] /= pivot
+    if transposed:
+        t, upper = t.T, not upper
+    solve_triangle(t, x, upper, unit)
 
 
 def solve_triangular(
@@ -99,10 +83,10 @@ def solve_triangular(
         for i in range(a.shape[0]):
             if a[i, i] == 0.0:
                 raise np.linalg.LinAlgError(f"singular matrix: resolution failed at diagonal {i}")
-    x = np.array(b, dtype=float)
+    x = doubles(b)
     transposed = trans == 1 or trans == 2 or trans == "T" or trans == "C"
     triangle_solve(a, x, not lower, transposed, unit_diagonal)
-    return rounded(x, a, b)
+    return like(x, a, b)
 
 
 # Cholesky's factors.
@@ -110,36 +94,31 @@ def solve_triangular(
 
 def factor(a: Array, minors: bool) -> Array:
     """The lower factor of the matrix whose lower triangle is that of `a`."""
-    n = a.shape[0]
-    low = np.zeros((n, n))
-    for j in range(n):
-        s = np.float64(a[j, j])
-        for k in range(j):
-            s = s - low[j, k] * low[j, k]
-        if not s > 0.0:
-            if minors and not SCIPY_BEFORE_1_18:
-                raise np.linalg.LinAlgError(
-                    f"Internal potrf return info = [{j + 1}] for slices [0]."
-                )
-            if minors:
-                raise np.linalg.LinAlgError(
-                    f"{j + 1}-th leading minor of the array is not positive definite"
-                )
-            raise np.linalg.LinAlgError("Matrix is not positive definite")
-        low[j, j] = np.sqrt(s)
-        for i in range(j + 1, n):
-            t = np.float64(a[i, j])
-            for k in range(j):
-                t = t - low[i, k] * low[j, k]
-            low[i, j] = t / low[j, j]
+    low = doubles(a)
+    factor_in_place(low, minors)
     return low
 
 
+def factor_in_place(a: Array, minors: bool) -> None:
+    stop = lower_factor(a)
+    if stop != 0:
+        if minors and not SCIPY_BEFORE_1_18:
+            raise np.linalg.LinAlgError(f"Internal potrf return info = [{stop}] for slices [0].")
+        if minors:
+            raise np.linalg.LinAlgError(
+                f"{stop}-th leading minor of the array is not positive definite"
+            )
+        raise np.linalg.LinAlgError("Matrix is not positive definite")
+
+
 def cholesky(a: Array, /, *, upper: bool = False) -> Array:
-    a = matrix(a)
-    if a.shape[0] != a.shape[1]:
-        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
-    return rounded(factor(a.T, False).T if upper else factor(a, False), a)
+    a = np.asarray(a)
+    square(a)
+    low = doubles(np.matrix_transpose(a) if upper else a)
+    matrices = np.reshape(low, (count_of(a), a.shape[-1], a.shape[-1]))
+    for i in range(matrices.shape[0]):
+        factor_in_place(matrices[i], False)
+    return like(np.matrix_transpose(low) if upper else low, a)
 
 
 def scipy_cholesky(
@@ -151,7 +130,7 @@ def scipy_cholesky(
         raise ValueError(f"Expected a square matrix or batch thereof, got a1.shape={a.shape}")
     if a.shape[0] != a.shape[1]:
         raise ValueError(f"Input array is expected to be square but has the shape: {a.shape}.")
-    return rounded(factor(a, True) if lower else factor(a.T, True).T, a)
+    return like(factor(a, True) if lower else factor(a.T, True).T, a)
 
 
 def cho_factor(
@@ -181,10 +160,10 @@ def cho_solve(
         raise ValueError("The factored matrix c is not square.")
     if c.shape[1] != b.shape[0]:
         raise ValueError(f"incompatible dimensions ({c.shape} and {b.shape})")
-    x = np.array(b, dtype=float)
+    x = doubles(b)
     triangle_solve(c, x, not lower, not lower, False)
     triangle_solve(c, x, not lower, bool(lower), False)
-    return rounded(x, c, b)
+    return like(x, c, b)
 
 
 # SciPy's words for what NumPy has.
@@ -238,7 +217,7 @@ def scipy_solve(
         raise np.linalg.LinAlgError(
             "A singular matrix detected: slice(s) [0] are singular."
         ) from None
-    return rounded(x, a, b)
+    return like(x, a, b)
 
 
 def scipy_inv(
@@ -251,7 +230,7 @@ def scipy_inv(
 ) -> Array:
     a = matrix(a)
     found = scipy_solve(a, np.eye(a.shape[0]), lower, False, False, check_finite, assume_a)
-    return rounded(found, a)
+    return like(found, a)
 
 
 def scipy_det(a: Array, overwrite_a: bool = False, check_finite: bool = True) -> Array:
@@ -372,7 +351,7 @@ def pinv(a: Array, rcond: Any = None, hermitian: bool = False, *, rtol: Any = No
     if rcond is not None and rtol is not None:
         raise ValueError("`rtol` and `rcond` can't be both set.")
     cutoff = rcond if rcond is not None else 1e-15 if rtol is None else rtol
-    return rounded(pseudo_inverse(a, cutoff, 0.0)[0], a)
+    return like(pseudo_inverse(a, cutoff, 0.0)[0], a)
 
 
 def scipy_pinv(
@@ -390,7 +369,7 @@ def scipy_pinv(
     if absolute < 0.0 or relative < 0.0:
         raise ValueError("atol and rtol values must be positive.")
     found, _, rank = pseudo_inverse(a, relative, absolute)
-    p = rounded(found, a)
+    p = like(found, a)
     return (p, rank) if return_rank else p
 
 
@@ -408,7 +387,7 @@ def lstsq(a: Array, b: Array, rcond: Any = None) -> Any:
     count = squares.size if rank == n and m > n else 0
     residuals = squares[:count].copy()
     sizes = np.sort(s)[::-1].copy()
-    return rounded(x, a, b), rounded(residuals, a, b), np.int32(rank), rounded(sizes, a, b)
+    return like(x, a, b), like(residuals, a, b), np.int32(rank), like(sizes, a, b)
 
 
 def vander(x: Array, N: Any = None, increasing: bool = False) -> Array:
@@ -491,6 +470,7 @@ CASES: tuple[Case, ...] = (
         for text in (
             "np.linalg.cholesky(SPD)",
             "np.linalg.cholesky(SPD, upper=True)",
+            "np.linalg.cholesky(np.stack((SPD, 4.0 * SPD)))",
             "linalg.cholesky(SPD)",
             "linalg.cholesky(SPD, lower=True)",
             "linalg.cho_solve(linalg.cho_factor(SPD), m)",

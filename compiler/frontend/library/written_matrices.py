@@ -9,6 +9,7 @@ import numpy as np
 
 from .cases import Case
 from .plans import axis_of, contraction, moved, paired
+from .written_dense import SlogdetResult, eliminate, log_determinant, solve_factored
 
 Array = Any
 
@@ -133,104 +134,154 @@ def norm(x: Array, ord: Any = None, axis: int | None = None, keepdims: bool = Fa
     refuse("this `ord` of np.linalg.norm is not compiled", "write it with sums")
 
 
-def solve(a: Array, b: Array) -> Array:
-    """Gauss' elimination with the largest pivot of the column."""
-    if a.ndim != 2:
-        refuse("np.linalg.solve is compiled for one matrix", "loop over the others")
-    n = a.shape[0]
-    if a.shape[1] != n:
+def square(a: Array) -> None:
+    """Refuse what NumPy does not take as a matrix, or a stack of them, that has an inverse."""
+    if a.ndim < 2:
+        raise np.linalg.LinAlgError(
+            f"{a.ndim}-dimensional array given. Array must be at least two-dimensional"
+        )
+    if a.shape[-1] != a.shape[-2]:
         raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
-    lu, x = np.array(a, dtype=float), np.array(b, dtype=float)
-    if x.shape[0] != n:
+
+
+def doubles(a: Array) -> Array:
+    """A fresh array of float64 in C order."""
+    made = np.empty(a.shape)
+    made[...] = a
+    return made
+
+
+def like(x: Array, *of: Array) -> Array:
+    """`x` in single precision where all of these are."""
+    single = True
+    for a in of:
+        single = single and a.dtype == np.float32
+    return x.astype(np.float32) if single else x
+
+
+def solve(a: Array, b: Array) -> Array:
+    """By the factors of elimination with the largest pivot of each column."""
+    a, b = np.asarray(a), np.asarray(b)
+    square(a)
+    if b.ndim == 0:
+        raise ValueError(
+            "solve: Input operand 1 does not have enough dimensions (has 0, gufunc core with signature "
+            "(m,m),(m,n)->(m,n) requires 2)"
+        )
+    return like(solution(a, b), a, b)
+
+
+def solution(a: Array, b: Array) -> Array:
+    """Of one matrix, or of each of a stack; right-hand sides of one dimension are one for all."""
+    n = a.shape[-1]
+    if b.shape[-1 if b.ndim == 1 else -2] != n:
         raise ValueError("solve: the shapes of the matrix and of the right-hand side do not match")
-    for k in range(n):
-        best = k
-        for i in range(k + 1, n):
-            if abs(lu[i, k]) > abs(lu[best, k]):
-                best = i
-        if lu[best, k] == 0.0:
-            raise np.linalg.LinAlgError("Singular matrix")
-        if best != k:
-            for j in range(n):
-                kept = lu[k, j]
-                lu[k, j] = lu[best, j]
-                lu[best, j] = kept
-            swap_rows(x, k, best)
-        for i in range(k + 1, n):
-            factor = lu[i, k] / lu[k, k]
-            for j in range(k + 1, n):
-                lu[i, j] -= factor * lu[k, j]
-            subtract_row(x, i, k, factor)
-    for i in range(n - 1, -1, -1):
-        for j in range(i + 1, n):
-            subtract_row(x, i, j, lu[i, j])
-        divide_row(x, i, lu[i, i])
-    return x.astype(np.float32) if a.dtype == np.float32 and b.dtype == np.float32 else x
-
-
-def swap_rows(x: Array, i: int, k: int) -> None:
-    if x.ndim == 1:
-        kept = x[i]
-        x[i] = x[k]
-        x[k] = kept
+    if a.ndim == 2 and b.ndim <= 2:
+        x = doubles(b)
+        solve_in_place(doubles(a), x)
+        return x
+    if b.ndim == 1:
+        x, given = np.empty(a.shape[:-1]), a
+        x[...] = b
+        right = np.reshape(x, (count_of(a), n, 1))
     else:
-        for j in range(x.shape[1]):
-            kept = x[i, j]
-            x[i, j] = x[k, j]
-            x[k, j] = kept
+        stack = np.broadcast_arrays(np.empty(a.shape[:-2]), np.empty(b.shape[:-2]))[0].shape
+        x, given = np.empty((*stack, *b.shape[-2:])), np.broadcast_to(a, (*stack, n, n))
+        x[...] = b
+        right = np.reshape(x, (count_of(x), n, b.shape[-1]))
+    matrices = one_stack(given)
+    for i in range(right.shape[0]):
+        solve_in_place(matrices[i], right[i])
+    return x
 
 
-def subtract_row(x: Array, i: int, k: int, factor: float) -> None:
-    if x.ndim == 1:
-        x[i] -= factor * x[k]
-    else:
-        for j in range(x.shape[1]):
-            x[i, j] -= factor * x[k, j]
+def solve_in_place(a: Array, x: Array) -> None:
+    """`a` becomes its factors, `x` the solution."""
+    pivots = np.empty(a.shape[0], np.int64)
+    if eliminate(a, pivots) != 0:
+        raise np.linalg.LinAlgError("Singular matrix")
+    solve_factored(a, pivots, x)
 
 
-def divide_row(x: Array, i: int, divisor: float) -> None:
-    if x.ndim == 1:
-        x[i] /= divisor
-    else:
-        for j in range(x.shape[1]):
-            x[i, j] /= divisor
+def count_of(a: Array) -> int:
+    """How many matrices there are in a stack, which may be empty ones."""
+    return np.empty(a.shape[:-2]).size
+
+
+def one_stack(a: Array) -> Array:
+    """Fresh copies of all matrices, of float64, one after the other."""
+    return np.reshape(doubles(a), (count_of(a), a.shape[-2], a.shape[-1]))
 
 
 def inv(a: Array) -> Array:
-    return solve(a, np.eye(a.shape[0], dtype=a.dtype))
+    a = np.asarray(a)
+    square(a)
+    return like(solution(a, np.eye(a.shape[-1])), a)
 
 
 def det(a: Array) -> Array:
-    if a.ndim != 2:
-        refuse("np.linalg.det is compiled for one matrix", "loop over the others")
-    n = a.shape[0]
-    if a.shape[1] != n:
-        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
-    lu = np.array(a, dtype=float)
-    product, stuck = np.float64(1.0), False
-    for k in range(n):
-        best = k
-        for i in range(k + 1, n):
-            if abs(lu[i, k]) > abs(lu[best, k]):
-                best = i
-        if best != k:
-            product = -product
-            for j in range(n):
-                kept = lu[k, j]
-                lu[k, j] = lu[best, j]
-                lu[best, j] = kept
-        product = product * lu[k, k]
-        stuck = stuck or (lu[k, k] == 0.0 and k < n - 1)
-        if lu[k, k] != 0.0:
-            for i in range(k + 1, n):
-                factor = lu[i, k] / lu[k, k]
-                for j in range(k + 1, n):
-                    lu[i, j] -= factor * lu[k, j]
+    a = np.asarray(a)
+    square(a)
+    if a.ndim == 2:
+        return like(determinant(a), a)
+    found, matrices = np.empty(a.shape[:-2]), one_stack(a)
+    each = np.reshape(found, count_of(a))
+    for i in range(each.size):
+        each[i] = determinant(matrices[i])
+    return like(found, a)
+
+
+def determinant(a: Array) -> float:
+    """The product of the pivots, whose derivatives are those of its logarithm.
+
+    Of a singular matrix these are infinite: a polynomial of the elements has the right ones.
+    """
+    factors, pivots = doubles(a), np.empty(a.shape[0], np.int64)
+    stuck = eliminate(factors, pivots) != 0
+    product = sign_of(pivots)
+    for k in range(a.shape[0]):
+        product = product * held(factors[k, k])
+    size = log_determinant(factors, pivots)
     if stuck:
-        polynomial = det_without_division(np.array(a, dtype=float))
+        polynomial = det_without_division(doubles(a))
         if math.isfinite(polynomial):
-            product = held(product) + (polynomial - held(polynomial))
-    return np.float32(product) if a.dtype == np.float32 else product
+            product = product + (polynomial - held(polynomial))
+    elif math.isfinite(size):
+        product = product * np.exp(size - held(size))
+    return product
+
+
+def sign_of(pivots: Array) -> float:
+    """The sign of the permutation."""
+    sign = np.float64(1.0)
+    for k in range(pivots.size):
+        if pivots[k] != k:
+            sign = -sign
+    return sign
+
+
+def slogdet(a: Array) -> Any:
+    a = np.asarray(a)
+    square(a)
+    if a.ndim == 2:
+        sign, log = sign_and_log(doubles(a))
+        return SlogdetResult(like(sign, a), like(log, a))
+    signs, logs, matrices = np.empty(a.shape[:-2]), np.empty(a.shape[:-2]), one_stack(a)
+    each_sign, each_log = np.reshape(signs, count_of(a)), np.reshape(logs, count_of(a))
+    for i in range(each_sign.size):
+        each_sign[i], each_log[i] = sign_and_log(matrices[i])
+    return SlogdetResult(like(signs, a), like(logs, a))
+
+
+def sign_and_log(a: Array) -> Any:
+    """Those of the determinant; `a` becomes its factors."""
+    pivots = np.empty(a.shape[0], np.int64)
+    stuck = eliminate(a, pivots) != 0
+    sign = np.float64(0.0) if stuck else sign_of(pivots)
+    for k in range(a.shape[0]):
+        if held(a[k, k]) < 0.0:
+            sign = -sign
+    return sign, log_determinant(a, pivots)
 
 
 def det_without_division(a: Array) -> float:
@@ -325,7 +376,7 @@ FUNCTIONS: dict[Any, Any] = {
         getattr(np, f.__name__): f
         for f in (diag, diagonal, trace, cross, tri, tril, triu, tensordot)
     },
-    **{getattr(np.linalg, f.__name__): f for f in (norm, solve, inv, det)},
+    **{getattr(np.linalg, f.__name__): f for f in (norm, solve, inv, det, slogdet)},
     np.linalg.diagonal: matrix_diagonal,
     **{getattr(math, f.__name__): f for f in (remainder, factorial, comb, gcd, dist)},
     math.isclose: math_isclose,
@@ -361,4 +412,7 @@ CASES: tuple[Case, ...] = (
     Case("np.linalg.solve(m + 9.0 * np.eye(m.shape[0]), m[0])", {"m": "matrix"}),
     Case("np.linalg.inv(m + 9.0 * np.eye(m.shape[0]))", {"m": "matrix"}),
     Case("np.linalg.det(m + 9.0 * np.eye(m.shape[0]))", {"m": "matrix"}),
+    Case("np.linalg.slogdet(m - 9.0 * np.eye(m.shape[0]))[1]", {"m": "matrix"}),
+    Case("np.linalg.inv(np.stack((m, m.T)) + 9.0 * np.eye(m.shape[0]))", {"m": "matrix"}),
+    Case("np.linalg.det(np.stack((m, m.T)) + 9.0 * np.eye(m.shape[0]))", {"m": "matrix"}),
 )
