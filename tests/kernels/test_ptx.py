@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device_checks import assemble
+from device_checks import assemble, assemble_all
 from device_programs import (
     PROGRAMS,
     Arguments,
@@ -43,12 +43,17 @@ def ptx(function: Callable[..., Any], *args: Any, kind: str = "sm_90", **how: An
 def test_ptxas_takes_every_kernel(
     function: Callable[..., Any], arguments: Arguments, wrt: tuple[str, ...], tmp_path: Path
 ) -> None:
-    kind = KINDS[len(function.__name__) % 3]
+    """For each kind of device that code is likely to meet."""
     ways: list[dict[str, Any]] = [{}, {"wrt": wrt}] if wrt else [{}]
-    texts = [ptx(function, *arguments(), kind=kind, **how) for how in ways]
-    for text in texts:
-        assemble(text, kind, tmp_path)
-        assert ".extern" not in text
+    for how in ways:
+        compiled = mutad.compile(function, grad=True, target="cuda:sm_80")
+        shown = compiled.inspect("kernels", *arguments(), **how)
+        module = Parser(CONTEXT, shown).parse_module()
+        texts = {kind: ptx_of(module, kind) for kind in KINDS}
+        assemble_all(texts, tmp_path)
+        for kind, text in texts.items():
+            assert ".extern" not in text
+            assert not text or f".target {kind}" in text
 
 
 def test_arrays_are_in_global_memory_and_what_is_only_read_is_cached() -> None:

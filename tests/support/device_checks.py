@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,25 @@ def ptxas() -> str:
 
 def assemble(text: str, kind: str, folder: Path) -> None:
     """`ptxas` takes it."""
-    (folder / "k.ptx").write_text(text)
-    asked = [ptxas(), f"-arch={kind}", str(folder / "k.ptx"), "-o", str(folder / "k.cubin")]
-    made = subprocess.run(asked, capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stderr
+    assemble_all({kind: text}, folder)
+
+
+def assemble_all(texts: Mapping[str, str], folder: Path) -> None:
+    """`ptxas` takes what is written for each kind of device; the same text is looked at once."""
+    running: list[tuple[tuple[str, str], subprocess.Popen[str]]] = []
+    for kind, text in texts.items():
+        if (kind, text) in TAKEN:
+            continue
+        source = folder / f"{kind}.ptx"
+        source.write_text(text)
+        asked = [ptxas(), f"-arch={kind}", str(source), "-o", str(source) + ".cubin"]
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        running.append(((kind, text), subprocess.Popen(asked, text=True, **pipes)))
+    for what, process in running:
+        said, _ = process.communicate()
+        assert process.returncode == 0, said
+        TAKEN.add(what)
+
+
+TAKEN: set[tuple[str, str]] = set()
+"""Kinds, and texts that `ptxas` has taken for them."""
