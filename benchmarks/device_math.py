@@ -1,7 +1,9 @@
 """How exact functions of devices are, in units in the last place: NVIDIA's libdevice, run here on the CPU.
 
 The functions are LLVM bitcode. What only a device has is replaced: rounded additions, products and `fma`, of
-which every CPU has the same, halves of a double, and first guesses (`rcp.approx`, good for 20 bits).
+which every CPU has the same, halves of a double, and first guesses (`rcp.approx`, good for 20 bits). What
+devices only approximate in float32 (`ex2.approx` but at whole numbers, `lg2.approx`, `rcp.approx`,
+`div.approx`, `sqrt.approx`) is made one unit in the last place too large, about what they may be off.
 The truth is `numpy.longdouble`, which has 64 bits of mantissa on x86-64.
 """
 
@@ -23,6 +25,16 @@ from .timing import console
 
 POINTS = 4000
 Ranges = tuple[tuple[float, float], ...]
+
+
+def erf(x: Any) -> Any:
+    """The error function, by a series whose terms are all positive."""
+    term = total = x
+    for n in range(1, 120):
+        term = term * (2 * x * x / (2 * n + 1))
+        total = total + term
+    return 2 / np.sqrt(np.arctan(np.longdouble(1)) * 4) * np.exp(-x * x) * total
+
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Ranges]] = {
     "exp": (np.exp, ((-700, 700),)),
@@ -47,8 +59,15 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Ranges]] = {
     "atan2": (np.arctan2, ((-9, 9), (-9, 9))),
     "pow": (np.power, ((1e-3, 30), (-40, 40))),
     "cbrt": (np.cbrt, ((-50, 50),)),
+    "erf": (erf, ((-5, 5),)),
 }
-"""Those of which NumPy knows more digits, and where they are looked at."""
+"""Those of which more digits are known, and where they are looked at."""
+
+NARROWER = {"exp": (-87, 88), "exp2": (-125, 127), "sinh": (-30, 30), "cosh": (-30, 30)}
+"""Where float32 does not reach as far."""
+
+SINGLE = {f"{name}f": name for name in FUNCTIONS}
+"""Functions of float32, by their names in libdevice."""
 
 UNARY = {
     "fabs.f64": "fabs.f64",
@@ -57,8 +76,9 @@ UNARY = {
     "round.d": "roundeven.f64",
     "fabs.f32": "fabs.f32",
     "round.f": "roundeven.f32",
-    "ex2.approx.f32": "exp2.f32",
-    "lg2.approx.f": "log2.f32",
+    "floor.f": "floor.f32",
+    "trunc.f": "trunc.f32",
+    "sqrt.rn.f": "sqrt.f32",
 }
 """Intrinsics of devices, and those of all machines that are the same, or better."""
 
@@ -135,6 +155,118 @@ define internal double @nv.selp(double %a, double %b, double %c, double %d) {
   %r = select i1 %same, double %c, double %d
   ret double %r
 }
+declare float @llvm.fma.f32(float, float, float)
+declare float @llvm.exp2.f32(float)
+declare float @llvm.log2.f32(float)
+define internal float @nv.add.rn.f(float %a, float %b) {
+  %r = fadd float %a, %b
+  ret float %r
+}
+define internal float @nv.mul.rn.f(float %a, float %b) {
+  %r = fmul float %a, %b
+  ret float %r
+}
+define internal float @nv.fma.rn.f(float %a, float %b, float %c) {
+  %r = call float @llvm.fma.f32(float %a, float %b, float %c)
+  ret float %r
+}
+define internal float @nv.fmax.f(float %a, float %b) {
+  %more = fcmp ogt float %a, %b
+  %r = select i1 %more, float %a, float %b
+  ret float %r
+}
+define internal float @nv.fmin.f(float %a, float %b) {
+  %less = fcmp olt float %a, %b
+  %r = select i1 %less, float %a, float %b
+  ret float %r
+}
+define internal float @nv.saturate.f(float %a) {
+  %low = call float @nv.fmax.f(float %a, float 0.0)
+  %r = call float @nv.fmin.f(float %low, float 1.0)
+  ret float %r
+}
+define internal float @nv.towards(double %a, i1 %too.far) {
+  %n = fptrunc double %a to float
+  %b = bitcast float %n to i32
+  %one = zext i1 %too.far to i32
+  %c = sub i32 %b, %one
+  %r = bitcast i32 %c to float
+  ret float %r
+}
+define internal float @nv.zero(double %a) {
+  %n = fptrunc double %a to float
+  %w = fpext float %n to double
+  %x = call double @nv.fabs.f64(double %w)
+  %y = call double @nv.fabs.f64(double %a)
+  %far = fcmp ogt double %x, %y
+  %r = call float @nv.towards(double %a, i1 %far)
+  ret float %r
+}
+define internal float @nv.add.rz.f(float %a, float %b) {
+  %x = fpext float %a to double
+  %y = fpext float %b to double
+  %s = fadd double %x, %y
+  %r = call float @nv.zero(double %s)
+  ret float %r
+}
+define internal float @nv.mul.rz.f(float %a, float %b) {
+  %x = fpext float %a to double
+  %y = fpext float %b to double
+  %s = fmul double %x, %y
+  %r = call float @nv.zero(double %s)
+  ret float %r
+}
+define internal float @nv.fma.rm.f(float %a, float %b, float %c) {
+  %x = fpext float %a to double
+  %y = fpext float %b to double
+  %z = fpext float %c to double
+  %p = fmul double %x, %y
+  %s = fadd double %p, %z
+  %n = fptrunc double %s to float
+  %w = fpext float %n to double
+  %far = fcmp ogt double %w, %s
+  %positive = fcmp ogt double %s, 0.0
+  %down = and i1 %far, %positive
+  %r = call float @nv.towards(double %s, i1 %down)
+  ret float %r
+}
+define internal float @nv.off(float %a) {
+  %r = fmul float %a, 0x3FF0000020000000
+  ret float %r
+}
+define internal float @nv.ex2.approx.f32(float %a) {
+  %x = call float @llvm.exp2.f32(float %a)
+  %off = call float @nv.off(float %x)
+  %w = call float @nv.trunc.f(float %a)
+  %whole = fcmp oeq float %w, %a
+  %r = select i1 %whole, float %x, float %off
+  ret float %r
+}
+define internal float @nv.lg2.approx.f(float %a) {
+  %x = call float @llvm.log2.f32(float %a)
+  %r = call float @nv.off(float %x)
+  ret float %r
+}
+define internal float @nv.rcp.approx.f(float %a) {
+  %x = fdiv float 1.0, %a
+  %r = call float @nv.off(float %x)
+  ret float %r
+}
+define internal float @nv.div.approx.f(float %a, float %b) {
+  %x = fdiv float %a, %b
+  %r = call float @nv.off(float %x)
+  ret float %r
+}
+define internal float @nv.sqrt.approx.f(float %a) {
+  %x = call float @nv.sqrt.rn.f(float %a)
+  %r = call float @nv.off(float %x)
+  ret float %r
+}
+define internal float @nv.rsqrt.approx.f(float %a) {
+  %s = call float @nv.sqrt.rn.f(float %a)
+  %r = call float @nv.rcp.approx.f(float %s)
+  ret float %r
+}
 define internal i32 @__nvvm_reflect(ptr %name) {
   %at = getelementptr i8, ptr %name, i64 7
   %letter = load i8, ptr %at
@@ -147,6 +279,8 @@ define internal i32 @__nvvm_reflect(ptr %name) {
 
 ASSEMBLER = (
     (r'call double asm "rsqrt[^"]*", "[^"]*"', "call double @nv.rsqrt"),
+    (r'call float asm "rcp\.approx[^"]*", "[^"]*"', "call float @nv.rcp.approx.f"),
+    (r"call \{ i32, i32 \} asm .*", "insertvalue { i32, i32 } zeroinitializer, i32 0, 0"),
     (r'call double asm "[^"]*setp\.equ\.f64[^"]*", "[^"]*"', "call double @nv.selp"),
     (r"call \{ i64, i64 \} asm .*", "insertvalue { i64, i64 } zeroinitializer, i64 0, 0"),
 )
@@ -168,7 +302,7 @@ def unary(name: str, same: str) -> list[str]:
 @cache
 def library() -> Any:
     """The functions as machine code of this CPU."""
-    names = frozenset(f"__nv_{name}" for name in FUNCTIONS)
+    names = frozenset(f"__nv_{name}" for name in (*FUNCTIONS, *SINGLE))
     text = str(llvm.parse_bitcode(ptx.slice_of(names, "sm_80")))
     text = re.sub(r"^target (triple|datalayout) = .*$", "", text, flags=re.M)
     text = re.sub(r"^declare .*@(llvm\.nvvm\.|__nvvm_reflect).*$", "", text, flags=re.M)
@@ -191,30 +325,41 @@ def library() -> Any:
 
 def values(name: str, arguments: list[np.ndarray]) -> np.ndarray:
     """What a function of devices makes of each point."""
-    kinds = [ctypes.c_double] * (1 + len(arguments))
-    function = ctypes.CFUNCTYPE(*kinds)(library().get_function_address(f"__nv_{name}"))
-    return np.array([function(*point) for point in zip(*arguments, strict=True)])
+    kinds: list[Any] = [ctypes.c_float if name in SINGLE else ctypes.c_double]
+    function = ctypes.CFUNCTYPE(*kinds * (1 + len(arguments)))(
+        library().get_function_address(f"__nv_{name}")
+    )
+    found = [function(*map(float, point)) for point in zip(*arguments, strict=True)]
+    return np.array(found, arguments[0].dtype)
 
 
 def points(name: str) -> list[np.ndarray]:
     """Points in the function's range, drawn by chance."""
     order = np.random.default_rng(len(name))
-    return [order.uniform(low, high, POINTS) for low, high in FUNCTIONS[name][1]]
+    if name not in SINGLE:
+        return [order.uniform(low, high, POINTS) for low, high in FUNCTIONS[name][1]]
+    own = SINGLE[name]
+    ranges = (NARROWER[own],) if own in NARROWER else FUNCTIONS[own][1]
+    return [order.uniform(low, high, POINTS).astype(np.float32) for low, high in ranges]
 
 
 def error(name: str) -> float:
     """The largest error that is found, in units in the last place."""
     arguments = points(name)
-    truth = FUNCTIONS[name][0](*(a.astype(np.longdouble) for a in arguments))
-    off = np.abs(values(name, arguments) - truth) / np.spacing(np.abs(truth.astype(float)))
-    return float(off[np.isfinite(off)].max())
+    function = FUNCTIONS[SINGLE.get(name, name)][0]
+    with np.errstate(over="ignore", under="ignore"):
+        truth = function(*(a.astype(np.longdouble) for a in arguments))
+        nearest = np.abs(truth.astype(arguments[0].dtype))
+    off = np.abs(values(name, arguments) - truth) / np.spacing(nearest)
+    normal = np.isfinite(off) & (nearest >= np.finfo(nearest.dtype).tiny)
+    return float(off[normal].max())
 
 
 def main() -> None:
-    table = Table(title="functions of devices, run on the CPU: float64, largest error found")
-    for column in ("function", "range", "ulp"):
+    table = Table(title="functions of devices, run on the CPU: largest error found")
+    for column in ("function", "range", "ulp", "float32"):
         table.add_column(column)
     for name, (_, ranges) in FUNCTIONS.items():
         shown = ", ".join(f"{low:g} to {high:g}" for low, high in ranges)
-        table.add_row(name, shown, f"{error(name):.2f}")
+        table.add_row(name, shown, f"{error(name):.2f}", f"{error(name + 'f'):.2f}")
     console.print(table)
