@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given
 from profiles import profile
 from recursive_programs import RecursiveProgram, recursive_programs
+from refusals import NO_GRADIENT
 
 import mutad
 
@@ -15,8 +16,6 @@ PROFILE = profile(few=2, many=500)
 
 REFUSED = ("share memory", "a view of an array", "the path decides", "or another one")
 """What the generator cannot know beforehand that it is refused."""
-NO_GRADIENT = ("that the gradient must save", "that only this branch allocates")
-"""The same, of gradients: arrays as long as the branch of a `try` finds out."""
 
 
 def left(function: Any, x: np.ndarray, n: int) -> tuple[Any, ...]:
