@@ -36,7 +36,7 @@ from ..codegen.kernel_memory import KernelMemory
 from ..codegen.kernel_module import KernelText
 from ..codegen.llvm_module import Target, assembly, optimize_and_emit, optimized_ir
 from ..codegen.loops_to_llvm import kernel_text
-from ..codegen.scalars_to_llvm import float_text
+from ..codegen.scalar_text import float_text
 from ..collection import without_collection
 from ..deep_stack import with_deep_stack
 from ..derivative.hessian_products import shadow_arguments

@@ -26,7 +26,7 @@ from .kernel_state import KernelState, lanes_of, value_type
 from .llvm_text import integer
 from .map_nest import combine, identity, is_float
 from .map_points import STRIP
-from .scalars_to_llvm import float_of
+from .scalar_text import float_of
 
 ZEROS = "@gather.zeros"
 """A strip of zeros of any type."""

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 from ...dialects import array
 from .kernel_state import KernelState, number_type, value_type
 from .map_stages import WHOLE, Stage
-from .scalars_to_llvm import FAST, FREE_SUM, float_of
+from .scalar_text import FAST, FREE_SUM, float_of
 
 
 @dataclass

@@ -23,7 +23,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import ad
 from .kernel_state import KernelState, value_type
-from .scalars_to_llvm import fast_flags, float_of, spread
+from .scalar_text import fast_flags, float_of
+from .vectors_to_llvm import spread
 
 LEAST_NORMAL = {"double": 2.0**-1022, "float": 2.0**-126}
 """What a reciprocal must not be below: such have fewer digits."""

@@ -29,7 +29,7 @@ from .kernel_state import (
 )
 from .llvm_text import FunctionText
 from .products_of_vectors import VectorProduct
-from .scalars_to_llvm import FAST, float_text
+from .scalar_text import FAST, float_text
 
 TINY = 4
 """Matrices whose three sizes are at most this are multiplied by plain loops: a call costs 20 ns more."""

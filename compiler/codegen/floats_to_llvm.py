@@ -1,0 +1,204 @@
+"""Arithmetic of floats as LLVM instructions: see `scalars_to_llvm`.
+
+Floating point: no flags by default, so values are exactly those of the ops in their order. An op that
+carries `ad.adjoint` may be contracted and reassociated, and a quotient by a constant be a product; all may
+under `fastmath`.
+
+Adjoint code contracts a sum with a product here, by what is computed from what alone. LLVM, which might,
+would decide it by what else is around; so it may reorder no sums but those of a loop. The same code then
+computes the same numbers wherever it stands: in a loop, or in the function of a step that is run again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from xdsl.dialects import arith, memref, vector
+from xdsl.ir import Operation
+
+from ...dialects import ad, array
+from ..analysis.additions import is_cell, place_of
+from ..rules.table import constant_float
+from .kernel_state import KernelState, number_type, value_type
+from .leaf_loops import is_outside
+from .scalar_text import (
+    FREE_SUM,
+    Rule,
+    fast_flags,
+    float_of,
+    float_text,
+    negated,
+    truth_type,
+    vector_suffix,
+)
+
+
+def float_binary(instruction: str) -> Rule:
+    def rule(state: KernelState, op: Operation, args: list[str]) -> str:
+        type_ = value_type(op.results[0].type)
+        return state.text.value(
+            f"{instruction}{fast_flags(state, op)} {type_} {args[0]}, {args[1]}"
+        )
+
+    return rule
+
+
+def product(state: KernelState, op: Operation, args: list[str]) -> str:
+    return written_product(state, op, args[0], args[1])
+
+
+def written_product(state: KernelState, op: Operation, left: str, right: str) -> str:
+    """A product, with which a sum may be contracted if it is the adjoint's."""
+    type_ = value_type(op.results[0].type)
+    made = state.text.value(f"fmul{fast_flags(state, op)} {type_} {left}, {right}")
+    if "ad.adjoint" in op.attributes:
+        state.products[op.results[0]] = made, left, right
+    return made
+
+
+LARGEST_DIVISOR = {"double": 2.0**1000, "float": 2.0**100}
+"""Constants up to that size, and down to its reciprocal, have one without loss of digits."""
+
+
+def quotient(state: KernelState, op: Operation, args: list[str]) -> str:
+    """A quotient; in adjoint code that by a constant is a product with the reciprocal."""
+    divisor, number = op.operands[1], number_type(op.results[0].type)
+    if isinstance(divisor.owner, vector.BroadcastOp):
+        divisor = divisor.owner.source
+    known = constant_float(divisor) if "ad.adjoint" in op.attributes else None
+    largest = LARGEST_DIVISOR.get(value_type(number), 0.0)
+    if known is not None and largest and 1.0 / largest <= abs(known) <= largest:
+        return written_product(state, op, args[0], float_of(1.0 / known, op.results[0].type))
+    return float_binary("fdiv")(state, op, args)
+
+
+def sum_(state: KernelState, op: Operation, args: list[str]) -> str:
+    """A sum or a difference."""
+    type_, flags = value_type(op.results[0].type), fast_flags(state, op)
+    plus = isinstance(op, arith.AddfOp)
+    if "ad.adjoint" in op.attributes and not state.fastmath:
+        if plus and adds_in_place(op):
+            flags = FREE_SUM
+            state.last_bits = replace(state.last_bits, sums=state.last_bits.sums + 1)
+        for k in (1, 0):
+            factors = contracted(state, op, k, args[k])
+            if factors is not None:
+                left, right = factors
+                other = args[1 - k]
+                if not plus and k:
+                    left = negated(state, type_, left)
+                elif not plus:
+                    other = negated(state, type_, other)
+                suffix = {"double": "f64", "float": "f32"}.get(type_) or vector_suffix(type_)
+                name = state.intrinsic(
+                    f"llvm.fmuladd.{suffix}", type_, f"{type_}, {type_}, {type_}"
+                )
+                shown = ", ".join(f"{type_} {v}" for v in (left, right, other))
+                return state.text.value(f"call{flags} {type_} @{name}({shown})")
+    return state.text.value(f"{'fadd' if plus else 'fsub'}{flags} {type_} {args[0]}, {args[1]}")
+
+
+def contracted(state: KernelState, op: Operation, k: int, shown: str) -> tuple[str, str] | None:
+    """The factors of an operand that is a product of the same block."""
+    operand = op.operands[k]
+    found = state.products.get(operand)
+    if found is None or found[0] != shown:
+        return None
+    made = operand.owner
+    return found[1:] if isinstance(made, Operation) and made.parent is op.parent else None
+
+
+def adds_in_place(op: arith.AddfOp) -> bool:
+    """Whether a term is added to a variable, or to an element that is the same in each iteration."""
+    if not op.result.has_one_use():
+        return False
+    (use,) = op.result.uses
+    store = use.operation
+    if not isinstance(store, memref.StoreOp) or use.index:
+        return False
+    loads = [o.owner for o in op.operands if isinstance(o.owner, memref.LoadOp)]
+    if not any(place_of(load) == place_of(store) for load in loads):
+        return False
+    loop = op.parent_op()
+    return is_cell(store.memref) or (
+        isinstance(loop, array.LoopOp)
+        and all(is_outside(v, loop) for v in (store.memref, *store.indices))
+    )
+
+
+def strong_product(state: KernelState, op: Operation, args: list[str]) -> str:
+    """`ad.mul`: the partial is masked, not the product, which may then be contracted with an addition."""
+    assert isinstance(op, ad.MulOp)
+    text, type_, (bar, partial) = state.text, value_type(op.result.type), args
+    if state.plain:
+        return written_product(state, op, bar, partial)
+    zero, truth = float_of(0.0, op.result.type), truth_type(op.result.type)
+    is_zero = text.value(f"fcmp oeq {type_} {bar}, {zero}")
+    masked = text.value(f"select {truth} {is_zero}, {type_} {zero}, {type_} {partial}")
+    if op.both is not None:
+        absorbs = text.value(f"fcmp oeq {type_} {partial}, {zero}")
+        bar = text.value(f"select {truth} {absorbs}, {type_} {zero}, {type_} {bar}")
+    return written_product(state, op, bar, masked)
+
+
+def strong_quotient(state: KernelState, op: Operation, args: list[str]) -> str:
+    """`ad.div`."""
+    text, type_, (bar, divisor) = state.text, value_type(op.results[0].type), args
+    result = op.results[0].type
+    quotient = text.value(f"fdiv{fast_flags(state, op)} {type_} {bar}, {divisor}")
+    if state.plain:
+        return quotient
+    zero, truth = float_of(0.0, result), truth_type(result)
+    is_zero = text.value(f"fcmp oeq {type_} {bar}, {zero}")
+    return text.value(f"select {truth} {is_zero}, {type_} {zero}, {type_} {quotient}")
+
+
+def negf(state: KernelState, op: Operation, args: list[str]) -> str:
+    type_ = value_type(op.results[0].type)
+    return state.text.value(f"fneg{fast_flags(state, op)} {type_} {args[0]}")
+
+
+def divmod_of_floats(state: KernelState, type_: str, args: list[str]) -> tuple[str, str]:
+    """Quotient and remainder, step by step as NumPy's `npy_divmod` (and CPython) take them."""
+    text, (a, b) = state.text, args
+    zero, half, one = (float_text(x, type_) for x in (0.0, 0.5, 1.0))
+    suffix = "f64" if type_ == "double" else "f32"
+    copysign = state.intrinsic(f"llvm.copysign.{suffix}", type_, f"{type_}, {type_}")
+    floor_of = state.intrinsic(f"llvm.floor.{suffix}", type_, type_)
+
+    def value(instruction: str) -> str:
+        return text.value(instruction)
+
+    def select(condition: str, x: str, y: str) -> str:
+        return value(f"select i1 {condition}, {type_} {x}, {type_} {y}")
+
+    plain = value(f"fdiv {type_} {a}, {b}")
+    rest = value(f"frem {type_} {a}, {b}")
+    difference = value(f"fsub {type_} {a}, {rest}")
+    quotient = value(f"fdiv {type_} {difference}, {b}")
+    has_rest = value(f"fcmp une {type_} {rest}, {zero}")
+    b_negative = value(f"fcmp olt {type_} {b}, {zero}")
+    rest_negative = value(f"fcmp olt {type_} {rest}, {zero}")
+    mixed = value(f"xor i1 {b_negative}, {rest_negative}")
+    wrong = value(f"and i1 {has_rest}, {mixed}")
+    moved = value(f"fadd {type_} {rest}, {b}")
+    lower = value(f"fsub {type_} {quotient}, {one}")
+    signed_zero = value(f"call {type_} @{copysign}({type_} {zero}, {type_} {b})")
+    modulus = select(wrong, moved, select(has_rest, rest, signed_zero))
+    quotient = select(wrong, lower, quotient)
+    nonzero = value(f"fcmp une {type_} {quotient}, {zero}")
+    floor = value(f"call {type_} @{floor_of}({type_} {quotient})")
+    excess = value(f"fsub {type_} {quotient}, {floor}")
+    too_low = value(f"fcmp ogt {type_} {excess}, {half}")
+    above = value(f"fadd {type_} {floor}, {one}")
+    rounded = select(too_low, above, floor)
+    zero_quotient = value(f"call {type_} @{copysign}({type_} {zero}, {type_} {plain})")
+    floored = select(nonzero, rounded, zero_quotient)
+    by_zero = value(f"fcmp oeq {type_} {b}, {zero}")
+    return select(by_zero, plain, floored), select(by_zero, rest, modulus)
+
+
+def compare_floats(state: KernelState, op: Operation, args: list[str]) -> str:
+    assert isinstance(op, arith.CmpfOp)
+    predicate = arith.CMPF_COMPARISON_OPERATIONS[op.predicate.value.data]
+    return state.text.value(f"fcmp {predicate} {value_type(op.lhs.type)} {args[0]}, {args[1]}")

@@ -1,0 +1,138 @@
+"""Functions of numbers as calls: of LLVM's intrinsics, of libm, of the module's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from xdsl.ir import Operation
+
+from ...dialects import special
+from . import gamma, vector_math
+from .kernel_state import KernelState, value_type
+from .llvm_text import integer
+from .scalar_text import Rule, fast_flags, float_text
+
+
+def intrinsic(stem: str, flags: str = "") -> Rule:
+    """An LLVM intrinsic overloaded on the result type."""
+
+    def rule(state: KernelState, op: Operation, args: list[str]) -> str:
+        type_ = value_type(op.results[0].type)
+        suffix = {"double": "f64", "float": "f32"}.get(type_, type_)
+        name = state.intrinsic(f"llvm.{stem}.{suffix}", type_, ", ".join([type_] * len(args)))
+        fast = fast_flags(state, op) if type_ in ("double", "float") else ""
+        if flags and flags not in fast:
+            fast += flags
+        shown = ", ".join(f"{type_} {a}" for a in args)
+        return state.text.value(f"call{fast} {type_} @{name}({shown})")
+
+    return rule
+
+
+def with_poison_flag(stem: str) -> Rule:
+    """An intrinsic with a second operand that says whether its edge case is poison: it is not."""
+
+    def rule(state: KernelState, op: Operation, args: list[str]) -> str:
+        type_ = value_type(op.results[0].type)
+        name = state.intrinsic(f"llvm.{stem}.{type_}", type_, f"{type_}, i1")
+        return state.text.value(f"call {type_} @{name}({type_} {args[0]}, i1 false)")
+
+    return rule
+
+
+def libm(function: str) -> Rule:
+    """A function of the C math library, with its vector versions."""
+
+    def rule(state: KernelState, op: Operation, args: list[str]) -> str:
+        return call_libm(
+            state, function, value_type(op.results[0].type), args, fast_flags(state, op)
+        )
+
+    return rule
+
+
+def call_libm(
+    state: KernelState, function: str, type_: str, args: list[str], fast: str = ""
+) -> str:
+    symbol = function if type_ == "double" else f"{function}f"
+    parameters = ", ".join([type_] * len(args))
+    state.declare(symbol, f"declare {type_} @{symbol}({parameters})", "libm")
+    attributes = "nounwind willreturn memory(none)"
+    found = vector_math.variants(symbol, state.features)
+    if found:
+        state.last_bits = replace(state.last_bits, calls=state.last_bits.calls + 1)
+        attributes += f" {vector_math.attribute(found)}"
+        for name, lanes in found:
+            if name not in state.declarations:
+                state.declare(
+                    name, vector_math.declaration(name, lanes, type_, len(args)), "libmvec"
+                )
+                state.kept_alive.append(name)
+    shown = ", ".join(f"{type_} {a}" for a in args)
+    return state.text.value(
+        f"call{fast} {type_} @{symbol}({shown}) {state.attribute_group(attributes)}"
+    )
+
+
+def rsqrt(state: KernelState, op: Operation, args: list[str]) -> str:
+    root = intrinsic("sqrt")(state, op, args)
+    type_ = value_type(op.results[0].type)
+    return state.text.value(f"fdiv{fast_flags(state, op)} {type_} {float_text(1.0, type_)}, {root}")
+
+
+def float_to_integer_power(state: KernelState, op: Operation, args: list[str]) -> str:
+    type_, power = value_type(op.results[0].type), value_type(op.operands[1].type)
+    exponent = state.text.value(f"sitofp {power} {args[1]} to {type_}")
+    return call_libm(state, "pow", type_, [args[0], exponent], fast_flags(state, op))
+
+
+def integer_power(state: KernelState, op: Operation, args: list[str]) -> str:
+    """Repeated squaring; unrolled for a small constant exponent."""
+    type_ = value_type(op.results[0].type)
+    exponent = integer(args[1])
+    if exponent is not None and 0 <= exponent <= 16:
+        result, power = "1", args[0]
+        while exponent:
+            if exponent & 1:
+                result = state.text.value(f"mul {type_} {result}, {power}")
+            exponent >>= 1
+            if exponent:
+                power = state.text.value(f"mul {type_} {power}, {power}")
+        return result
+    function = f"mutad_ipow_{type_}"
+    state.support.add(function)
+    return state.text.value(f"call {type_} @{function}({type_} {args[0]}, {type_} {args[1]})")
+
+
+def gamma_of(state: KernelState, op: Operation, args: list[str]) -> str:
+    return call_own(state, op, args, "mutad_gamma", gamma.gamma, ("tgamma",))
+
+
+def polygamma_of(state: KernelState, op: Operation, args: list[str]) -> str:
+    assert isinstance(op, special.PolygammaOp)
+    order = op.ORDER
+    state.intrinsic("llvm.roundeven.f64", "double", "double")
+    name = f"mutad_polygamma_{order}"
+    return call_own(state, op, args, name, lambda: gamma.polygamma(order), ("log", "tan"))
+
+
+def call_own(
+    state: KernelState,
+    op: Operation,
+    args: list[str],
+    name: str,
+    text: Callable[[], str],
+    uses: tuple[str, ...],
+) -> str:
+    """A call of a function of doubles that the module has once; `uses`: of the C library."""
+    if name not in state.functions:
+        state.functions[name] = text()
+        for symbol in uses:
+            state.declare(symbol, f"declare double @{symbol}(double)", "libm")
+    (x,), type_ = args, value_type(op.results[0].type)
+    if type_ == "double":
+        return state.text.value(f"call double @{name}(double {x})")
+    wide = state.text.value(f"fpext {type_} {x} to double")
+    found = state.text.value(f"call double @{name}(double {wide})")
+    return state.text.value(f"fptrunc double {found} to {type_}")
