@@ -7,8 +7,12 @@ from contextlib import contextmanager
 
 import mutad
 
-NO_GRADIENT = ("that the gradient must save", "that only this branch allocates")
-"""Arrays and views that a branch makes or chooses, as the run finds out."""
+NO_GRADIENT = (
+    "that the gradient must save",
+    "that only this branch allocates",
+    "that was made in an iteration of a loop",
+)
+"""Arrays and views that a branch makes or chooses, lists that an iteration makes, as the run finds out."""
 
 
 @contextmanager
