@@ -99,6 +99,11 @@ class DeviceArray:
         """The elements, as an array of NumPy; waits for what computes them."""
         return self._driver.download(self._array)
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "an array on a device can be neither copied nor pickled: use x.copy_to_host()"
+        )
+
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError("this array is on a device: x.copy_to_host() is one of NumPy's")
 
@@ -175,6 +180,13 @@ class Described:
 
 def taken(value: Any, name: str, driver: Driver) -> Taken:
     """An array of a device, without copying; TypeError where it is of another one."""
+    if hasattr(type(value), "__dlpack_device__"):
+        number = int(value.__dlpack_device__()[1])
+        if number != driver.number:
+            raise TypeError(
+                f"argument {name!r} is on device {number}, and functions run on device {driver.number}: "
+                f"copy it there, or set CUDA_VISIBLE_DEVICES={number}"
+            )
     if type(value) is DeviceArray:
         if not value.is_of(driver):
             raise TypeError(f"argument {name!r} is on another device")

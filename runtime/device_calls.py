@@ -256,13 +256,19 @@ class DeviceBack:
 
 
 def refuse_captured(dispatcher: Dispatcher) -> None:
-    """TypeError where the function reads arrays of the host from outside."""
-    captured = dispatcher.era.captures
-    for value, name in zip(captured.values(), captured.names, strict=True):
+    """TypeError where the function reads arrays from outside."""
+    captured, name = dispatcher.era.captures, dispatcher.function.__qualname__
+    for place, value in zip(captured.constants, captured.expected, strict=True):
+        if type(value) not in keys.PLAIN and is_device(value):
+            raise TypeError(
+                f"{place.name} is an array of a device, which {name} reads from outside: pass it as an "
+                "argument"
+            )
+    for value, own in zip(captured.values(), captured.names, strict=True):
         if isinstance(value, np.ndarray):
             raise TypeError(
-                f"{name} is an array of the host, which {dispatcher.function.__qualname__} reads from "
-                "outside: pass it as an argument, on the device"
+                f"{own} is an array of the host, which {name} reads from outside: pass it as an argument, "
+                "on the device"
             )
 
 

@@ -54,6 +54,26 @@ class Resident(np.ndarray[Any, Any]):
             )
             self.driver.stores(view.view(type(self)), given)
 
+    def __repr__(self) -> str:
+        return f"<array of a device, {self.dtype} {self.shape}>"
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> Any:
+        raise TypeError("memory of a device can be neither copied nor pickled as it is")
+
+    def __reduce_ex__(self, _: Any) -> Any:
+        return self.__reduce__()
+
+    def __deepcopy__(self, _: Any) -> Any:
+        return self.copy()
+
+    def __iter__(self) -> Any:
+        return iter(fetched(self))
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        return fetched(self).tobytes(order)
+
     def __float__(self) -> float:
         return float(fetched(self))
 

@@ -213,6 +213,12 @@ class Kernel(Writer):
             own = owner.clone()
             self.head.add_op(own)
             return own.result
+        if isinstance(owner, array.ViewOp) and self.is_own(strip_views(outside)):
+            for operand in owner.operands:
+                self.value(operand)
+            view = owner.clone(self.values)
+            self.put(view)
+            return view.result
         self.given.append(outside)
         type_ = outside.type
         if isinstance(type_, MemRefType):
@@ -220,6 +226,11 @@ class Kernel(Writer):
         argument = self.head.insert_arg(type_, len(self.head.args))
         argument.name_hint = outside.name_hint
         return argument
+
+    def is_own(self, cell: SSAValue) -> bool:
+        """Whether each thread has a variable of its own for this one from outside."""
+        own = self.values.get(cell)
+        return own is not None and isinstance(own.owner, memref.AllocaOp)
 
     def copy(self, op: Operation) -> None:
         """The op, with what is in it; keeps its location."""

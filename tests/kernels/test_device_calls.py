@@ -6,6 +6,7 @@ end the process.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -88,7 +89,28 @@ def of_batches(put: Put, u: Any) -> Any:
     )
 
 
+def cubes(u):
+    return (u**3).sum()
+
+
+def of_options(put: Put, u: Any) -> Any:
+    options: tuple[dict[str, Any], ...] = (
+        {"saves": "all"},
+        {"saves": "forbid"},
+        {"sanitize": "grad"},
+        {"parallel": True},
+        {"debug": True},
+        {"boundscheck": False},
+    )
+    return tuple(mutad.compile(cubes, grad=True, opt=1, **one).grad(u) for one in options)
+
+
 CALLS: dict[str, Callable[[Put, Any], Any]] = {
+    "options": of_options,
+    "single precision": lambda put, u: mutad.compile(cubes, grad=True, opt=1).grad(
+        put(D.astype(np.float32))
+    ),
+    "no dimensions": lambda put, u: f.hvp(u, 0.1, 1, wrt="k", direction=2.0),
     "primal": lambda put, u: f(u[::2], 0.1, 2),
     "pullback": of_pullback,
     "pullback of arrays": of_pullback_of_arrays,
@@ -212,6 +234,21 @@ def test_objects_hold_arrays_of_a_device(name: str) -> None:
 
 # What is refused.
 
+
+class Elsewhere:
+    """An array of another library, on the fourth device."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 3
+
+    def __dlpack__(self, **_: Any) -> Any:
+        raise AssertionError("nobody asks for it")
+
+
+def reads(w: Any) -> Any:
+    return mutad.compile(lambda u: (u * w).sum(), opt=1)
+
+
 REFUSED: dict[str, tuple[Callable[[Any, np.ndarray], Any], str]] = {
     "mixed": (lambda u, x: g.vjp(u, x), "u is on the device, k is on the host"),
     "shadow": (
@@ -237,6 +274,10 @@ REFUSED: dict[str, tuple[Callable[[Any, np.ndarray], Any], str]] = {
         "memory= is of the CPU",
     ),
     "NumPy": (lambda u, x: np.sin(u), "copy_to_host"),
+    "pickle": (lambda u, x: pickle.dumps(u), "neither copied nor pickled"),
+    "another device": (lambda u, x: f(Elsewhere(), 0.1, 1), "on device 3, and functions run on"),
+    "from outside": (lambda u, x: reads(u)(u), "w is an array of a device, which .* from outside"),
+    "host's from outside": (lambda u, x: reads(x)(u), "w is an array of the host"),
 }
 
 
