@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 import math
 import re
+import tempfile
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mutad import CompileError, compile
+from mutad import CompileError, compile, cuda, device_array
 
 PAGE = Path(__file__).parents[2] / "docs" / "coming-from" / "beside.md"
 START = np.array([0.5, -0.25, 2.0, 1.0, 0.75, -1.5])
@@ -427,6 +429,143 @@ def _() -> Any:
     import casadi
 
     return casadi.SX.sym("x") * (1.0 + 2.0j)
+
+
+# --- scalar loops as machine code -----------------------------------------------------------------
+
+SCALARS = "a recurrence over 1,000 elements, fast"
+LONG = np.linspace(0.1, 0.9, 1000)
+
+
+def recurrence(x):
+    for i in range(1, len(x)):
+        x[i] = x[i] - 0.3 * x[i - 1] * x[i]
+    return x.sum()
+
+
+def seconds(call: Program) -> float:
+    """The least of a few runs, after one that compiles."""
+    times = []
+    for _ in range(6):
+        begun = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begun)
+    return min(times[1:])
+
+
+OURS = compile(recurrence, grad=True)
+PERTURBED = recurrence(LONG + 1e-7) - recurrence(LONG - 1e-7)
+
+
+def is_slow(gradient: Program) -> float:
+    """The sum of a gradient that takes ten times as long as ours."""
+    assert seconds(gradient) > 10 * seconds(lambda: OURS.grad(LONG.copy()))
+    return float(gradient().sum())
+
+
+@claim(SCALARS, "mutad", "yes", PERTURBED / 2e-7)
+def _() -> Any:
+    return OURS.grad(LONG.copy()).sum()
+
+
+@claim(SCALARS, "numba", "no", AttributeError)
+def _() -> Any:
+    import numba
+
+    compiled = numba.njit(recurrence)
+    assert math.isclose(compiled(LONG.copy()), recurrence(LONG.copy()))
+    return compiled.grad
+
+
+@claim(SCALARS, "jax", "slow", PERTURBED / 2e-7)
+def _() -> Any:
+    import jax
+
+    def rewritten(x):
+        def step(before, here):
+            after = here - 0.3 * before * here
+            return after, after
+
+        _, rest = jax.lax.scan(step, x[0], x[1:])
+        return x[0] + rest.sum()
+
+    gradient = jax.jit(jax.grad(rewritten))
+    start = jax.numpy.asarray(LONG)
+    return is_slow(lambda: gradient(start).block_until_ready())
+
+
+@claim(SCALARS, "torch", "slow", PERTURBED / 2e-7)
+def _() -> Any:
+    import torch
+
+    def gradient() -> Any:
+        x = torch.tensor(LONG, requires_grad=True)
+        parts = [x[0]]
+        for i in range(1, len(x)):
+            parts.append(x[i] - 0.3 * parts[-1] * x[i])
+        return torch.autograd.grad(torch.stack(parts).sum(), x)[0]
+
+    return is_slow(gradient)
+
+
+@claim(SCALARS, "casadi", "slow", PERTURBED / 2e-7)
+def _() -> Any:
+    import casadi
+
+    start = casadi.SX.sym("x", LONG.size)
+    x = casadi.SX(start)
+    for i in range(1, LONG.size):
+        x[i] = x[i] - 0.3 * x[i - 1] * x[i]
+    graph = casadi.Function("g", [start], [casadi.gradient(casadi.sum1(x), start)])
+    return is_slow(lambda: np.array(graph(LONG)))
+
+
+# --- what needs no Python afterwards ---------------------------------------------------------------
+
+LIBRARY = "a C library with the gradient"
+
+
+@claim(LIBRARY, "mutad", "yes", 1.0)
+def _() -> Any:
+    from mutad import aot
+
+    with tempfile.TemporaryDirectory() as folder:
+        model, header = Path(folder) / "model.py", Path(folder) / "model.h"
+        model.write_text(
+            "import mutad\n\n\n@mutad.compile(grad=True)\n"
+            'def energy(u: "f64[:]", k: float) -> float:\n    return k * (u**2).sum()\n'
+        )
+        made = str(Path(folder) / "model.o")
+        assert (
+            aot.main(
+                [str(model), "--grad=energy:u", "-o", made, "--emit=object", f"--header={header}"]
+            )
+            == 0
+        )
+        return float("energy_grad" in header.read_text())
+
+
+@claim(LIBRARY, "casadi", "yes", 1.0)
+def _() -> Any:
+    import casadi
+
+    u = casadi.SX.sym("u", 3)
+    graph = casadi.Function("slope", [u], [casadi.gradient(casadi.sumsqr(u), u)])
+    made = casadi.CodeGenerator("model")
+    made.add(graph)
+    return float("int slope(const casadi_real** arg" in made.dump())
+
+
+# --- GPUs --------------------------------------------------------------------------------------------
+
+DEVICES = "NVIDIA GPUs"
+
+
+@claim(DEVICES, "mutad", "yes", SLOPE)
+def _() -> Any:
+    with cuda.emulated():  # a driver without a device
+        on_device = compile(diffuse, grad=True)
+        return on_device.grad(device_array(START.copy()), 0.2, wrt="k")
 
 
 INSTALLED = [key for key in CLAIMS if find_spec(key[1])]
