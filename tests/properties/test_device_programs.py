@@ -14,9 +14,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from device_oracle import check_kernels
+from gradient_oracle import GradientCase
+from hypothesis import given
 from on_device import on_device, on_host
 from point_programs import point_program
+from profiles import profile
 from row_programs import row_program
+from small_programs import SmallProgram, small_programs
 from stencil_programs import stencil_program
 from sweep_programs import sweep_program
 
@@ -76,6 +81,14 @@ def same(found: list[Any], wanted: list[Any]) -> None:
             assert one == other
         else:
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+@profile(few=2, many=200)
+@given(small_programs())
+def test_every_call_of_small_programs(program: SmallProgram) -> None:
+    """Loops, branches, views and shared memory: pulled back, pushed forward, multiplied by Hessians."""
+    options = (("cache", False),)
+    check_kernels(GradientCase(program.function(), program.arguments, options=options))
 
 
 def is_differentiable(value: Any) -> bool:
