@@ -378,7 +378,7 @@ WRONG = [
     ("model.py --nosuch", "unrecognized arguments: --nosuch"),
     ("model.py --head x.h", "unrecognized arguments: --head x.h"),
     ("model.py --emit nosuch", "invalid choice: 'nosuch'"),
-    ("model.py -O4", "invalid choice: 4"),
+    ("model.py -O4", "invalid choice: "),
     ("model.py -o", "expected one argument"),
     ("--completion tcsh", "invalid choice: 'tcsh'"),
     ("nowhere.py", "mutadc: nowhere.py: No such file or directory"),
