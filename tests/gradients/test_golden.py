@@ -551,4 +551,4 @@ def test_the_adjoint_of_a_running_sum_takes_linear_time() -> None:
     assert np.array_equal(compiled(running_sum, grad=True).grad(np.ones(n)), np.arange(n, 0, -1.0))
 
 
-TestGradients = gradient_tests(programs, tangents=True)
+TestGradients = gradient_tests(programs, fits=True)

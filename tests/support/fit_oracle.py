@@ -29,16 +29,18 @@ from python_oracle import run
 import mutad
 from mutad import CompileError, Const, Duplicated
 
+MODES = ("forward-over-reverse", "reverse-over-reverse")
 
-def check_exact_fit(case: GradientCase) -> None:
-    """The gradient of the fit is 0, and its Hessian-vector product the normal equations'."""
+
+def check_exact_fit(case: GradientCase, modes: Sequence[str] = MODES) -> None:
+    """The gradient of the fit is 0, and its Hessian-vector product the normal equations', both ways."""
     plain, active, row = run(case.function, case.row), case.active(), in_float64(case.row)
     if plain.exception is not None:
         raise plain.exception
     fit = fit_of(case.function, plain.result, plain.arguments)
     compiled = mutad.compile(fit, **{"grad": True, "opt": 1, **dict(case.options)})
-    arguments = make_arguments(row)
-    memory = Memory(arguments, active)
+    memory = Memory(make_arguments(row), active)
+    arguments = memory.arguments
     zeros = [np.zeros(o.size) for o in memory.owners]
     direction = random_direction(row, active, None, zeros, 2)
     along = tuple(
@@ -47,25 +49,27 @@ def check_exact_fit(case: GradientCase) -> None:
         else direction.scalar_moves[k]
         for k in active
     )
-    try:
-        value, gradient, product = compiled.value_grad_hvp(*arguments, wrt=active, direction=along)
-    except CompileError as error:
-        if getattr(error, "without_tangent", False):
-            return
-        raise
-    assert value == 0.0
-    for g in gradient:
-        np.testing.assert_array_equal(g, np.zeros(np.shape(g)))
     expected = 2.0 * sum(float(np.sum(np.square(d))) for d in moved(case, direction))
-    bars = memory.like(float)
-    claimed = 0.0
-    for k, p in zip(active, product, strict=True):
-        if k in direction.scalar_moves:
-            claimed += direction.scalar_moves[k] * float(p)
-        else:
-            memory.view(k, bars)[...] = p
-    claimed += sum(float(np.dot(m, b)) for m, b in zip(direction.moves, bars, strict=True))
-    np.testing.assert_allclose(claimed, expected, rtol=1e-8, atol=1e-12)
+    for mode in modes:
+        given = {"wrt": active, "direction": along, "mode": mode}
+        try:
+            value, gradient, product = compiled.value_grad_hvp(*make_arguments(row), **given)
+        except CompileError as error:
+            if getattr(error, "without_tangent", False):
+                continue
+            raise
+        assert value == 0.0
+        for g in gradient:
+            np.testing.assert_array_equal(g, np.zeros(np.shape(g)))
+        bars = memory.like(float)
+        claimed = 0.0
+        for k, p in zip(active, product, strict=True):
+            if k in direction.scalar_moves:
+                claimed += direction.scalar_moves[k] * float(p)
+            else:
+                memory.view(k, bars)[...] = p
+        claimed += sum(float(np.dot(m, b)) for m, b in zip(direction.moves, bars, strict=True))
+        np.testing.assert_allclose(claimed, expected, rtol=1e-8, atol=1e-12, err_msg=mode)
 
 
 def moved(case: GradientCase, direction: Any) -> Iterator[Any]:

@@ -5,13 +5,14 @@ A test file defines its programs and ends with one line::
     TestGradients = gradient_tests(programs)
 
 With `tangents=True` its programs run in forward mode, too, and have Hessian-vector products; a part of them
-several at once.
+several at once. With `fits=True` the programs have second derivatives at exact fits as well.
 """
 
 from __future__ import annotations
 
 import pytest
 from device_oracle import check_kernels, device_cases
+from fit_oracle import check_exact_fit
 from gradient_oracle import GradientCase, GradientPrograms
 from lane_oracle import check_cotangents_together
 from reach_oracle import (
@@ -32,7 +33,9 @@ PART = slice(3, None, 8)
 """The programs whose cotangents go along together: other ones than those whose tangents do."""
 
 
-def gradient_tests(programs: GradientPrograms, *, tangents: bool = False) -> type:
+def gradient_tests(
+    programs: GradientPrograms, *, tangents: bool = False, fits: bool = False
+) -> type:
     """A test class of all checks: each case is a claim, named after its program and its arguments."""
 
     class TestGradients:
@@ -89,4 +92,11 @@ def gradient_tests(programs: GradientPrograms, *, tangents: bool = False) -> typ
         def test_several_products_at_once(self, case: GradientCase) -> None:
             check_hvp_batch(case)
 
+    class TestFits(TestTangents):
+        @pytest.mark.parametrize("case", [c for c in programs.first if c.numeric], ids=str)
+        def test_where_all_cotangents_are_zero(self, case: GradientCase) -> None:
+            check_exact_fit(case)
+
+    if fits:
+        return TestFits
     return TestTangents if tangents else TestGradients
