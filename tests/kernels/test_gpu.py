@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import device_oracle
 import numpy as np
 import pytest
 from device_oracle import CPU_ONLY, check_on_device
@@ -62,6 +63,10 @@ def cases_of(path: Path) -> list[GradientCase]:
     return [c for t in tables for c in t.first if CPU_ONLY.isdisjoint(dict(c.options))]
 
 
+def every_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_oracle, "ASKED", "programs")
+
+
 def check_table(path: Path, most: int | None = None) -> None:
     """All programs of a table; what is wrong is told together."""
     wrong: list[str] = []
@@ -108,7 +113,8 @@ def is_single(value: Any) -> bool:
 
 @marked
 @pytest.mark.parametrize("path", TABLES, ids=lambda p: p.stem)
-def test_gradient_programs(path: Path) -> None:
+def test_gradient_programs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    every_call(monkeypatch)
     check_table(path)
 
 
@@ -161,7 +167,8 @@ def test_the_benchmark_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 # The same, small, without a device.
 
 
-def test_bodies_run_by_the_emulated_driver() -> None:
+def test_bodies_run_by_the_emulated_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    every_call(monkeypatch)
     golden = next(p for p in TABLES if p.stem == "test_code_that_never_runs")
     with mutad.cuda.emulated() as driver:
         check_table(golden, 1)
