@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device_programs import bodies, heat, rows_in_order, waves
-from meeting_programs import KS, added_at, gathered, neighbours_in_rows
+from device_checks import close
+from device_programs import PROGRAMS, Arguments, bodies, heat, named, rows_in_order, waves
+from meeting_programs import KS, MEETING, added_at, gathered
 from xdsl.context import Context
+from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 
 from mutad.compiler.interpreter import Undefined, interpret
@@ -114,10 +117,33 @@ def test_gradients_have_no_races(
     compare_stages(function, keys, arguments, wrt, deterministic=deterministic)
 
 
-def test_threads_that_add_up_for_a_block_do_not_race() -> None:
-    keys = ("f64[?,?]C", "f64[?]C", "f64[?,?]C")
-    given = waves(5, 4), waves(4), np.zeros((5, 4))
-    compare_stages(neighbours_in_rows, keys, given, (0, 1), deterministic=False)
+LONG = ("products", "layers", "diagonals", "bodies")
+"""Their kernels have many points, or are those of `test_threads_that_share_a_tile_do_not_race`."""
+TABLE = [
+    (function, arguments, wrt)
+    for function, arguments, wrt in (
+        *PROGRAMS,
+        *((m.function, m.arguments, m.wrt) for m in MEETING),
+    )
+    if wrt and function.__name__ not in LONG
+]
+
+
+@pytest.mark.parametrize(("function", "arguments", "wrt"), TABLE, ids=map(named, TABLE))
+def test_no_gradient_of_the_tables_has_races(
+    function: Any, arguments: Arguments, wrt: tuple[str, ...]
+) -> None:
+    names = function.__code__.co_varnames
+    given = arguments()
+    places = tuple(names.index(name) for name in wrt)
+    compare_stages(function, tuple(map(key_of, given)), given, places, deterministic=False)
+
+
+def key_of(value: Any) -> str:
+    if not isinstance(value, np.ndarray):
+        return {float: "py_float", int: "py_int"}[type(value)]
+    element = {"f8": "f64", "f4": "f32", "i8": "i64"}[value.dtype.str[1:]]
+    return f"{element}[{','.join('?' * value.ndim)}]C"
 
 
 def compare_stages(
@@ -130,23 +156,26 @@ def compare_stages(
 ) -> None:
     """Without and with kernels a gradient is the same, and nothing of it is undefined."""
     found: dict[str, list[Any]] = {}
+    name = f"{function.__name__}_gradient"
     options = Options(device="host", deterministic=deterministic)
-    request = Request(function, keys, mode="gradient", wrt=wrt, options=options)
-    c = Compilation(request)
-    for stage in stages_for(request):
+    c = Compilation(Request(function, keys, mode="gradient", wrt=wrt, options=options))
+    for stage in stages_for(c.request):
         stage.run(c)
         if stage.name in ("optimize", OUTLINED.name):
             given = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
-            floats = (a for a in given if isinstance(a, np.ndarray) and a.dtype.kind == "f")
-            shadows = [np.zeros_like(a) for a in floats]
-            values = [*given, *shadows, 1.0]
-            name = f"{function.__name__}_gradient"
-            results = interpret(c.module, name, values, World())
-            found[stage.name] = [*results, *values]
+            (gradient,) = (f for f in c.module.ops if isinstance(f, FuncOp) and name_of(f) == name)
+            shadows = gradient.attributes["shadows"]
+            assert isinstance(shadows, DenseArrayBase)
+            values = [*given, *(np.zeros_like(given[int(k)]) for k in shadows.get_values()), 1.0]
+            found[stage.name] = [*interpret(c.module, name, values, World()), *values]
         if stage is OUTLINED:
             break
     for one, other in zip(*found.values(), strict=True):
-        assert np.allclose(one, other, rtol=1e-12)
+        close(one, other)
+
+
+def name_of(function: FuncOp) -> str:
+    return function.sym_name.data
 
 
 def test_threads_that_share_a_tile_do_not_race(context: Context) -> None:
