@@ -16,7 +16,8 @@ their order. A value is *varying* where points may compute different ones; all e
 block. Private memory in which nothing varying is stored stays as it is, too.
 
 An array is private where each load follows, in the same iteration, a store to the same subscripts, or
-stores to all of the array, which no branch leaves out (`covered`).
+stores to all of the array, which no branch leaves out (`covered`), or where `point_chains` proves that the
+point has stored what it reads. What the last point leaves there is read after the loop where it may be.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from .affine import Affine, Subscripts
 from .alias import AliasAnalysis
 from .carried_cells import entered
 from .dependence import Dependence
+from .point_chains import PointChains, ancestor_in
 from .views import is_memref
 
 PAIRS = 400
@@ -56,6 +58,10 @@ class PointLoop:
     """Cells that one point hands to the next."""
     varying: set[SSAValue] = field(default_factory=set[SSAValue])
     """Values and private memory that differ from point to point."""
+    left: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Private arrays in which the last point leaves what may be read after the loop."""
+    outside: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Private arrays of which points read elements, too, that none of them stores."""
     tail: list[Operation] = field(default_factory=list[Operation])
     """What goes point by point: the ops that carried cells are handed on through."""
     raising: bool = False
@@ -65,7 +71,10 @@ class PointLoop:
         self.alias = AliasAnalysis(self.function)
         self.forms = Subscripts()
         self.ops = [op for op in every_op(self.loop) if op is not self.loop]
-        self.written = dict.fromkeys(op.memref for op in self.ops if isinstance(op, memref.StoreOp))
+        stores = [op for op in self.ops if isinstance(op, memref.StoreOp)]
+        self.written = dict.fromkeys(op.memref for op in stores)
+        self.dependence = Dependence(self.function, self.alias)
+        self.chains = PointChains(self.loop, self.dependence, stores)
 
     def refusal(self) -> str | None:
         """Why the points have to be taken one by one; None where they need not."""
@@ -88,10 +97,17 @@ class PointLoop:
                 if not reads_first and not stored and self.is_left(memory):
                     return "the last point may leave what an earlier one has stored"
             elif self._is_scratch(memory):
-                self.private.add(memory)
                 if not self.loop.is_ancestor(memory.owner) and self.is_left(memory):
-                    return "scratch memory is read after the loop"
+                    if not self._leaves_the_last(memory):
+                        continue  # Visible, too.
+                    self.left.add(memory)
+                self.private.add(memory)
         return None
+
+    def _leaves_the_last(self, memory: SSAValue) -> bool:
+        """All points store in the same places, so that after the loop it is the last one's that are there."""
+        stores = [s for s in self.ops if isinstance(s, memref.StoreOp) and s.memref is memory]
+        return all(self._is_known(i) for s in stores for i in s.indices)
 
     def _is_scratch(self, memory: SSAValue) -> bool:
         owner = memory.owner
@@ -101,7 +117,23 @@ class PointLoop:
             return True
         stores = [s for s in self.ops if isinstance(s, memref.StoreOp) and s.memref is memory]
         loads = [s for s in self.ops if isinstance(s, memref.LoadOp) and s.memref is memory]
-        return all(any(self.covered(load, s) for s in stores) for load in loads)
+        return all(
+            any(self.covered(load, s) for s in stores) or self._is_chained(load) for load in loads
+        )
+
+    def _is_chained(self, load: memref.LoadOp) -> bool:
+        source = self.chains.source(load)
+        if source == "outside":
+            self.outside.add(load.memref)
+        return source is not None
+
+    def is_own(self, load: memref.LoadOp) -> bool:
+        """A point reads there what it has stored itself."""
+        return self.chains.source(load) == "own"
+
+    def is_handed_on(self, load: memref.LoadOp) -> bool:
+        """A point reads there what it has stored in the iteration of an inner loop before."""
+        return self.chains.source(load) is not None and load in self.chains.handed_on
 
     def covered(self, load: memref.LoadOp, store: memref.StoreOp) -> bool:
         """A point that loads has stored to that element before."""
@@ -268,15 +300,14 @@ class PointLoop:
             return "an exception would find what later points have stored"
         if writes and len(writes) * len(found) > PAIRS:
             return "too many accesses"
-        dependence = Dependence(self.function, self.alias)
-        if any(self._meet(dependence, w, a) for w in writes for a in found):
+        if any(self._meet(w, a) for w in writes for a in found):
             return "points may meet in memory"
         return None
 
-    def _meet(self, dependence: Dependence, write: Access, other: Access) -> bool:
+    def _meet(self, write: Access, other: Access) -> bool:
         if not self.alias.may_alias(write.memref, other.memref):
             return False
-        meet = dependence.may_meet
+        meet = self.dependence.may_meet
         return meet(write, other, self.loop) or meet(other, write, self.loop)
 
     # Rows.
@@ -353,6 +384,29 @@ class PointLoop:
                 return symbol if self.is_inside(symbol) else None
         return None
 
+    def columns(self) -> list[SSAValue]:
+        """The arrays in which points that follow each other find their elements in other rows."""
+        found: dict[SSAValue, None] = {}
+        packed = self.rows()
+        inner = [op for op in self.ops if isinstance(op, array.LoopOp)]
+        for loop in inner:
+            ops = list(loop.body.block.ops)
+            if any(isinstance(op, array.LoopOp) for op in ops):
+                continue
+            for op in ops:
+                if not isinstance(op, memref.LoadOp | memref.StoreOp):
+                    continue
+                if self._is_column(op) and not self.is_in_rows(op, packed):
+                    found[op.memref] = None
+        return list(found)
+
+    def _is_column(self, op: memref.LoadOp | memref.StoreOp) -> bool:
+        if op.memref in self.private or not any(i in self.varying for i in op.indices):
+            return False
+        *rows, last = (self.forms.affine(i) for i in op.indices)
+        at = self.loop.induction
+        return abs(last.terms.get(at, 0)) != 1 or any(at in f.terms for f in rows)
+
     def is_inside(self, value: SSAValue) -> bool:
         """The value is computed in the loop, or counts an inner one."""
         owner = value.owner
@@ -394,14 +448,6 @@ class PointLoop:
 def is_memref_user(op: Operation) -> bool:
     """The op gives the memory another name, or away."""
     return any(map(is_memref, op.results)) or not isinstance(op, memref.LoadOp | array.MapOp)
-
-
-def ancestor_in(block: Block, op: Operation) -> Operation | None:
-    """The op of the block that has `op` in it."""
-    found: Operation | None = op
-    while found is not None and found.parent is not block:
-        found = found.parent_op()
-    return found
 
 
 def common_block(a: Operation, b: Operation, loop: array.LoopOp) -> Block | None:

@@ -23,16 +23,8 @@ from ..diagnostics import locate
 from .hoist_checks import Before
 from .point_checks import FixedChecks, Values, Writer, is_memory, raising, truth_cell
 from .point_extremes import Extreme
+from .point_sizes import BlockSize
 from .straight_points import Extremes, taken_from
-
-POINTS = 64
-"""Points of a block: as many as keep vectors busy, and few enough for what is theirs to stay in cache."""
-
-UNIT = 8
-"""Blocks have a multiple of these: a vector."""
-
-SCRATCH = 1024
-"""Elements of scratch memory, of `UNIT` points each, that a block may have: 64 KiB."""
 
 
 class PointBlocks:
@@ -62,7 +54,7 @@ class PointBlocks:
         self.checks.build()
         count = self.loop.count
         assert count is not None
-        size = self._size()
+        size = BlockSize(self.points, self.before).value()
         up = self.before.plus(count, self.before.minus_one(size))
         blocks = self.before.emit(array.FloorDivOp(up, size))
         body = Block(arg_types=[IndexType()])
@@ -85,35 +77,12 @@ class PointBlocks:
             trips = self.before.emit(arith.MaxSIOp(count, self.before.constant(0)))
             self.loop.trips.replace_all_uses_with(trips)
 
-    def _size(self) -> SSAValue:
-        """How many points make a block: fewer where each has much scratch memory."""
-        before, total = self.before, None
-        for extents in self._scratch():
-            product = extents[0]
-            for extent in extents[1:]:
-                product = before.emit(arith.MuliOp(product, extent))
-            total = product if total is None else before.plus(total, product)
-        if total is None:
-            return before.constant(POINTS)
-        some = before.emit(arith.MaxSIOp(total, before.constant(1)))
-        room = before.emit(array.FloorDivOp(before.constant(SCRATCH), some))
-        units = before.emit(arith.MinSIOp(room, before.constant(max(POINTS // UNIT, 1))))
-        least = before.emit(arith.MaxSIOp(units, before.constant(1)))
-        return before.times(least, min(UNIT, POINTS))
-
-    def _scratch(self) -> list[Sequence[SSAValue]]:
-        """The extents of the arrays that a point has, in the order in which they are stored to."""
-        arrays = [
-            m.owner for m in self.points.written if m in self.points.private & self.points.varying
-        ]
-        found = [o.extents for o in arrays if isinstance(o, array.AllocOp) and o.extents]
-        found += [tuple(counts) for counts in self.points.rows().values()]
-        known = [e for e in found if not any(self.points.is_inside(n) for n in e)]
-        return [e for e in known if any(array.constant_value(n) is None for n in e)]
-
     def _block_body(self) -> None:
         self._begin_raises()
         self._pack()
+        for memory in self.points.written:
+            if memory in self.points.outside & self.points.private & self.points.varying:
+                self._copy_in(memory)
         ops = [op for op in self.copy.body.block.ops if op not in set(self.points.tail)]
         self._ops(ops)
         self._end_raises()
@@ -197,6 +166,25 @@ class PointBlocks:
             nest = array.LoopOp(count, (), block)
         writer.add(nest, op)
         return made
+
+    def _copy_in(self, memory: SSAValue) -> None:
+        """Let all points of the block find what was in an array, where they read more than they store."""
+        lanes, rank = self.lanes_of(memory, self.loop), len(memory.type.get_shape())  # pyright: ignore
+        blocks = [Block(arg_types=[IndexType()]) for _ in range(rank + 1)]
+        *at, point = (block.args[0] for block in blocks)
+        inner = Writer(blocks[-1])
+        value = inner.emit(memref.LoadOp.get(memory, at), self.loop)
+        inner.add(memref.StoreOp.get(value, lanes, [*at, point]), self.loop)
+        owner = memory.owner
+        assert isinstance(owner, array.AllocOp)
+        inner.block.add_op(array.YieldOp())
+        nest = array.LoopOp(self.count, (), inner.block)
+        for block, count in zip(reversed(blocks[:-1]), reversed(owner.extents), strict=True):
+            locate(nest, self.loop.location)
+            block.add_op(nest)
+            block.add_op(array.YieldOp())
+            nest = array.LoopOp(count, (), block)
+        self.writer.add(nest, self.loop)
 
     # A block.
 
@@ -330,6 +318,18 @@ class PointBlocks:
                 if result in self.kept:
                     inner.put(result, self.kept[result], op)
         inner.finish(rest[0])
+        for op in rest:
+            if isinstance(op, memref.StoreOp) and op.memref in self.points.left:
+                self._leave_last(op)
+
+    def _leave_last(self, op: memref.StoreOp) -> None:
+        """Leave in the program's own array what the last point has stored to it."""
+        at = [self._of(i) for i in op.indices]
+        one = self.writer.number(1, op)
+        last = self.writer.emit(arith.SubiOp(self.count, one), op)
+        lanes = self.lanes_of(op.memref, op)
+        value = self.writer.emit(memref.LoadOp.get(lanes, [*at, last]), op)
+        self.writer.add(memref.StoreOp.get(value, op.memref, at), op)
 
     def _ask(self, asked: Sequence[Operation], rest: Sequence[Operation]) -> None:
         wanted = {o for op in asked for o in op.operands}

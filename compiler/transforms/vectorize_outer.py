@@ -84,13 +84,15 @@ and each sum, has its own operations in their own order: no bit changes. Where s
 of that block run as they were written.
 
 Kept: loops over `prange`, whose iterations are for threads; loops in which nothing goes step by step, or
-nothing costs more than an addition; loops that read a column of what is not read again; branches that
-do more than compute; and loops over what they overwrite.
+nothing costs more than an addition; loops that read a column of what is not read again, unless each element
+waits for a division, or the like, of the one before; branches that do more than compute; and loops over what
+they overwrite, but for what a point has stored itself.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, math, memref, scf
@@ -210,15 +212,20 @@ def pays(points: PointLoop, branches: int) -> bool:
     """Inner loops go step by step, something costs more than an addition, and memory is read in order."""
     inner = [op for op in points.ops if isinstance(op, array.LoopOp)]
     costly = branches > 0 or any(is_costly(op) and points.varies(op) for op in points.ops)
-    steps = any(map(goes_step_by_step, inner))
-    return costly and steps and not reads_columns(points) and not is_in_place(points)
+    steps = any(map(goes_step_by_step, inner)) or goes_along_chain(points)
+    if not costly or not steps or is_in_place(points):
+        return False
+    return not points.columns() or any(waits_for_costly(loop, points) for loop in inner)
 
 
 def is_in_place(points: PointLoop) -> bool:
     """Points overwrite what they read: beside that, a derivative would save what lies in scratch memory."""
     visible = points.written.keys() - points.private - points.carried
-    read = {op.memref for op in points.ops if isinstance(op, memref.LoadOp)}
-    return any(points.alias.may_alias(a, b) for a in visible for b in read)
+    loads = [op for op in points.ops if isinstance(op, memref.LoadOp)]
+    met = {
+        m for m in {op.memref for op in loads} if any(points.alias.may_alias(a, m) for a in visible)
+    }
+    return any(op.memref in met and not points.is_own(op) for op in loads)
 
 
 def is_costly(op: Operation) -> bool:
@@ -235,6 +242,37 @@ def goes_step_by_step(loop: array.LoopOp) -> bool:
     return any(is_fixed_place(memory, own, loop) for memory in loaded & stored)
 
 
+def goes_along_chain(points: PointLoop) -> bool:
+    """A number waits for one that the same point has stored to an array in the iteration before."""
+    return any(is_link(op, points) for op in points.ops)
+
+
+def is_link(op: Operation, points: PointLoop) -> TypeGuard[memref.LoadOp]:
+    """The op reads what the iteration before has left in an array."""
+    if not isinstance(op, memref.LoadOp) or not is_float(op.res):
+        return False
+    return op.memref in points.written.keys() & points.varying and points.is_handed_on(op)
+
+
+def waits_for_costly(loop: array.LoopOp, points: PointLoop) -> bool:
+    """An iteration waits for a division, say, of the one before: then rows may as well lie far apart."""
+    late: set[SSAValue] = set()
+    costly: set[SSAValue] = set()
+    begun: set[SSAValue] = set()
+    for op in loop.body.block.ops:
+        if is_link(op, points):
+            late.add(op.res)
+            begun.add(op.memref)
+        elif isinstance(op, memref.StoreOp):
+            if op.value in costly and op.memref in begun:
+                return True
+        elif any(o in late for o in op.operands):
+            late.update(op.results)
+            if is_costly(op) or any(o in costly for o in op.operands):
+                costly.update(op.results)
+    return False
+
+
 def is_float(value: SSAValue) -> bool:
     return isinstance(value.type, AnyFloat)
 
@@ -248,25 +286,3 @@ def is_fixed_place(memory: SSAValue, ops: list[Operation], loop: array.LoopOp) -
         for s in stores
         for i in s.indices
     )
-
-
-def reads_columns(points: PointLoop) -> bool:
-    """A load, or store, in the innermost loops goes from row to row, and the rows are not packed."""
-    inner = [op for op in points.ops if isinstance(op, array.LoopOp)]
-    leaves = [o for o in inner if not any(isinstance(i, array.LoopOp) for i in o.body.block.ops)]
-    rows = points.rows()
-    return any(
-        is_column(op, points) and not points.is_in_rows(op, rows)
-        for loop in leaves
-        for op in loop.body.block.ops
-        if isinstance(op, memref.LoadOp | memref.StoreOp)
-    )
-
-
-def is_column(op: memref.LoadOp | memref.StoreOp, points: PointLoop) -> bool:
-    """Points that follow each other do not find their elements side by side."""
-    if op.memref in points.private or not any(i in points.varying for i in op.indices):
-        return False
-    *rows, last = (points.forms.affine(i) for i in op.indices)
-    at = points.loop.induction
-    return abs(last.terms.get(at, 0)) != 1 or any(at in f.terms for f in rows)

@@ -5,16 +5,18 @@
 
 import math
 import os
+from collections.abc import Callable
 from contextlib import suppress
 
 import numpy as np
 import pytest
+from chain_programs import ChainProgram, chain_program
 from gradient_oracle import GradientCase, NotSmoothHereError
-from point_programs import point_program
+from point_programs import PointProgram, point_program
 from python_oracle import Tolerance, assert_same_outcome, run
 
 from mutad import compile
-from mutad.compiler.transforms import point_blocks, vectorize_outer
+from mutad.compiler.transforms import point_sizes, vectorize_outer
 
 IN_CI = "0:8"
 OPTIONS = (("cache", False), ("opt", 1))
@@ -26,10 +28,16 @@ def seeds() -> range:
     return range(int(first or 0), int(last))
 
 
+MAKERS = (point_program, chain_program)
+
+
+@pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("seed", seeds())
-def test_points_that_run_in_blocks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(point_blocks, "POINTS", (1, 8, 64)[seed % 3])
-    program = point_program(seed)
+def test_points_that_run_in_blocks(
+    seed: int, make: Callable[[int], PointProgram | ChainProgram], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(point_sizes, "POINTS", (1, 8, 64)[seed % 3])
+    program = make(seed)
     function = program.function()
     want = run(function, program.arguments)
     got = run(compile(function, cache=False, opt=1), program.arguments)
@@ -43,7 +51,10 @@ def test_points_that_run_in_blocks(seed: int, monkeypatch: pytest.MonkeyPatch) -
         case.check_pullback()
 
 
-def test_the_programs_have_such_points(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("make", MAKERS)
+def test_the_programs_have_such_points(
+    make: Callable[[int], PointProgram | ChainProgram], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Else the other test would look at nothing."""
     taken, replaced = list[bool](), vectorize_outer.replaced
 
@@ -53,7 +64,7 @@ def test_the_programs_have_such_points(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(vectorize_outer, "replaced", noted)
     for seed in range(8):
-        program = point_program(seed)
+        program = make(seed)
         run(compile(program.function(), cache=False, opt=0), program.arguments)
     assert taken.count(True) > 2
 
