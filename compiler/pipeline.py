@@ -84,6 +84,7 @@ from .transforms.resolve_overlap import ResolveOverlap
 from .transforms.reuse_allocs import ReuseAllocs
 from .transforms.select_stores import SelectStores
 from .transforms.select_values import SelectValues
+from .transforms.settle_bounds import SettleBounds
 from .transforms.split_maps import SplitMaps
 from .transforms.store_first import StoreFirst
 from .transforms.transpose_columns import TransposeColumns
@@ -685,6 +686,7 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     CloseCounters(),  # the length of a list that grows is affine in the iteration
     EliminateCommon(),  # what folding and promotion made equal
     ForwardStores(),  # an element read back is a value
+    SettleBounds(),  # slices by counters have one extent each, and those of one length the same
     FoldConstants(),  # flags that are values now
     ResolveOverlap(),  # from here on a map may go through its points in any order
     UnifyExtents(),  # past a check of shapes there is one index space
@@ -851,6 +853,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     ReuseAllocs,
     SelectStores,
     SelectValues,
+    SettleBounds,
     SplitMaps,
     StoreFirst,
     TransposeColumns,

@@ -29,9 +29,9 @@ After::
       func.return %y, %n : f64, index
     }
 
-Also: extents of views and fresh arrays, `(x + 1) - 1`, subscripts of known sign, checks that never
-fail. Floating-point arithmetic is left to LLVM, which knows its rules. What is no longer used is
-left to remove_dead.
+Also: extents of views and fresh arrays, views of all of an array, `(x + 1) - 1`, subscripts of known sign,
+checks that never fail. Floating-point arithmetic is left to LLVM, which knows its rules. What is no longer
+used is left to remove_dead.
 """
 
 from __future__ import annotations
@@ -162,6 +162,8 @@ def outcome(op: Operation) -> SSAValue | int | float | Operation | None:
             return extent(op)
         case arith.CmpiOp():
             return comparison(op)
+        case array.ViewOp():
+            return op.source if is_all_of_it(op) else None
         case arith.SelectOp():
             cond = constant_value(op.cond)
             if op.lhs is op.rhs:
@@ -311,9 +313,17 @@ def conjunction(x: SSAValue, y: SSAValue) -> SSAValue | int | None:
     if x.type != i1:
         return None
     a, b = constant_value(x), constant_value(y)
-    if a == 0 or b == 0:
+    if a == 0 or b == 0 or are_opposite(x.owner, y.owner):
         return 0
     return y if a is not None or x is y else x if b is not None else None
+
+
+def are_opposite(x: Operation | Block, y: Operation | Block) -> bool:
+    """One asks whether two numbers are equal, the other whether they are not."""
+    if not isinstance(x, arith.CmpiOp) or not isinstance(y, arith.CmpiOp):
+        return False
+    asked = {x.predicate.value.data, y.predicate.value.data}
+    return asked == {0, 1} and x.lhs is y.lhs and x.rhs is y.rhs
 
 
 def disjunction(x: SSAValue, y: SSAValue) -> SSAValue | int | None:
@@ -418,6 +428,22 @@ def constants_of_sides(x: SSAValue) -> tuple[SSAValue, int, int] | None:
         return None
     taken, otherwise = constant_value(a), constant_value(b)
     return None if taken is None or otherwise is None else (cond, taken, otherwise)
+
+
+def is_all_of_it(view: array.ViewOp) -> bool:
+    """The view shows all of an array, or view, as it lies; maps do not mind another type of it."""
+    whole = view.source.owner
+    return (
+        isinstance(whole, array.ViewOp | array.AllocOp)
+        and (
+            view.result.type == view.source.type
+            or all(isinstance(use.operation, array.MapOp) for use in view.result.uses)
+        )
+        and view.source_dims == tuple(range(len(whole.extents)))
+        and tuple(view.extents) == tuple(whole.extents)
+        and all(constant_value(v) == 0 for v in view.offsets)
+        and all(constant_value(v) == 1 for v in view.steps)
+    )
 
 
 def extent(op: memref.DimOp) -> SSAValue | int | None:

@@ -3,7 +3,7 @@
 Marks what is live, and erases the rest. Live are the ops that act on the world: they raise, print, call, may
 not end, write the caller's memory. So is what a live op uses, the ops around it, and every write of memory
 that it reads. Cycles of dead ops go, too: two arrays that only each other is computed from. Of a map each
-output lives by itself. Linear in the size of the function.
+output lives by itself, and none that puts back what the map reads. Linear in the size of the function.
 
 Before::
 
@@ -81,9 +81,18 @@ def remove_in(function: func.FuncOp) -> None:
         parent = op.parent_op()
         if op in live.ops:
             if isinstance(op, array.MapOp):
-                with_outputs(op, [k for k in range(len(op.outs)) if (op, k) in live.outputs])
+                outputs = [k for k in range(len(op.outs)) if not puts_back(op, k)]
+                with_outputs(op, [k for k in outputs if (op, k) in live.outputs])
         elif parent is function or (parent in live.ops and not isinstance(parent, array.MapOp)):
             Rewriter.erase_op(op)
+
+
+def puts_back(op: array.MapOp, k: int) -> bool:
+    """The output stores to each element what the map has read there."""
+    value, memory = op.yielded[k], op.outs[k]
+    if op.out_kinds[k] != "store" or op.gathers is not None or value not in op.body.block.args:
+        return False
+    return op.ins[op.body.block.args.index(value)] is memory and list(op.outs).count(memory) == 1
 
 
 class Liveness:

@@ -10,8 +10,8 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from chain_programs import ChainProgram, chain_program
 from gradient_oracle import GradientCase, NotSmoothHereError
+from line_programs import LineProgram, line_program
 from point_programs import PointProgram, point_program
 from python_oracle import Tolerance, assert_same_outcome, run
 
@@ -28,13 +28,13 @@ def seeds() -> range:
     return range(int(first or 0), int(last))
 
 
-MAKERS = (point_program, chain_program)
+MAKERS = (point_program, line_program)
 
 
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("seed", seeds())
 def test_points_that_run_in_blocks(
-    seed: int, make: Callable[[int], PointProgram | ChainProgram], monkeypatch: pytest.MonkeyPatch
+    seed: int, make: Callable[[int], PointProgram | LineProgram], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(point_sizes, "POINTS", (1, 8, 64)[seed % 3])
     program = make(seed)
@@ -53,7 +53,7 @@ def test_points_that_run_in_blocks(
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_the_programs_have_such_points(
-    make: Callable[[int], PointProgram | ChainProgram], monkeypatch: pytest.MonkeyPatch
+    make: Callable[[int], PointProgram | LineProgram], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the other test would look at nothing."""
     taken, replaced = list[bool](), vectorize_outer.replaced

@@ -1,0 +1,189 @@
+"""Settle what the ranges of loops tell of subscripts and extents: `a[k:n]` needs no clamps within `range(n)`.
+
+Slices come out of the frontend with clamps for every case, so that extents which are equal in each
+iteration are different numbers, and a sum of two such slices asks at run time whether it broadcasts. Where
+the counters' ranges decide a `min` or a `max` it is the one operand, and numbers that are one linear
+combination are one value. So two slices have one index space, and a step that is 0 where an axis has one
+element is what it is elsewhere: nobody takes it.
+
+Before::
+
+    func.func @f(%a : memref<?xf64>, %b : memref<?xf64>) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %n = memref.dim %a, %c0 : memref<?xf64>
+      %trips = array.loop %k to %n do {
+        %next = arith.addi %k, %c1 : index
+        %end = arith.minsi %next, %n : index
+        %x = memref.load %b[%end] : memref<?xf64>
+        memref.store %x, %a[%k] : memref<?xf64>
+        array.yield
+      }
+      func.return
+    }
+
+After::
+
+    func.func @f(%a: memref<?xf64>, %b: memref<?xf64>) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %n = memref.dim %a, %c0 : memref<?xf64>
+      %trips = array.loop %k to %n do {
+        %next = arith.addi %k, %c1 : index
+        %x = memref.load %b[%next] : memref<?xf64>
+        memref.store %x, %a[%k] : memref<?xf64>
+        array.yield
+      }
+      func.return
+    }
+
+Legal because a counter and an extent are far from where integers end, so that arithmetic on them and on small
+numbers is that of the integers (`dependence` has the proofs). Runs before overlap is resolved and maps are
+fused for good, which compare extents by identity.
+
+Kept: what depends on integers that are no counters or extents, which may wrap around; what is outside of
+loops; and branches that always raise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import IndexType, ModuleOp
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from ...dialects import array
+from ..analysis.affine import Affine, Extent, Symbol, Term
+from ..analysis.alias import AliasAnalysis
+from ..analysis.dependence import Dependence, Problem
+from .memory_effects import functions
+
+SMALL = 1 << 50
+"""Numbers below it added to counters and extents do not wrap around."""
+
+EQUAL = 0
+"""The number of the predicate `eq`."""
+
+Known = dict[Affine, SSAValue]
+
+
+@dataclass(frozen=True)
+class SettleBounds(ModulePass):
+    """Replace clamps that the ranges of loops decide, and numbers that are equal."""
+
+    name = "settle-bounds"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in functions(op):
+            if any(is_clamp(inner) for inner in function.walk()):
+                Bounds(function).settle(function.body.block, {}, inside=False)
+
+
+def is_clamp(op: Operation) -> bool:
+    return isinstance(op, arith.MinSIOp | arith.MaxSIOp) and isinstance(op.result.type, IndexType)
+
+
+class Bounds:
+    """Settles those of one function."""
+
+    def __init__(self, function: func.FuncOp) -> None:
+        self.dependence = Dependence(function, AliasAnalysis(function))
+        self.forms = self.dependence.footprints.subscripts
+
+    def settle(self, block: Block, known: Known, *, inside: bool) -> None:
+        """Go through a block; `known` is on entry, and again at the end, what is known around it."""
+        here: list[Affine] = []
+        for op in tuple(block.ops):
+            if array.RAISES in op.attributes:
+                continue
+            if inside and isinstance(op, array.ViewOp):
+                settle_steps(op)
+            elif is_number(op):
+                form, value = self._value(op, known, inside)
+                if value is not op.results[0]:
+                    Rewriter.replace_op(op, [], [value])
+                elif known.setdefault(form, value) is value:
+                    here.append(form)
+            for region in op.regions:
+                for inner in region.blocks:
+                    self.settle(inner, known, inside=inside or isinstance(op, array.LoopOp))
+        for form in here:
+            del known[form]
+
+    def _value(self, op: Operation, known: Known, inside: bool) -> tuple[Affine, SSAValue]:
+        """What the op computes, as early as it is there."""
+        value = op.results[0]
+        form = self.forms.affine(value)
+        if not is_exact(form):
+            return Affine.of(value), value
+        if inside and is_clamp(op) and (taken := self._taken(op)) is not None:
+            form, value = self.forms.affine(taken), taken
+        return form, known.get(form, value)
+
+    def _taken(self, op: Operation) -> SSAValue | None:
+        """The operand that is the least, or greatest, in every iteration."""
+        least = isinstance(op, arith.MinSIOp)
+        for one, other in (op.operands, reversed(op.operands)):
+            a, b = self.forms.affine(one), self.forms.affine(other)
+            if self._at_most(a, b, op) if least else self._at_most(b, a, op):
+                return one
+        return None
+
+    def _at_most(self, a: Affine, b: Affine, op: Operation) -> bool:
+        difference = b - a
+        if difference.is_constant:
+            return difference.constant >= 0
+        problem = Problem(self.dependence, None)
+        problem.state_context(op, 1)
+        problem.at_least(b, a, 1, gap=1)  # The contrary.
+        return not problem.may_hold()
+
+
+NUMBERS = arith.AddiOp | arith.SubiOp | arith.MuliOp | arith.MinSIOp | arith.MaxSIOp
+
+
+def is_number(op: Operation) -> bool:
+    return isinstance(op, NUMBERS) and isinstance(op.result.type, IndexType)
+
+
+def is_exact(form: Affine) -> bool:
+    """Counters, extents and small numbers alone: nothing wraps around."""
+    small = abs(form.constant) < SMALL and all(abs(c) < SMALL for c in form.terms.values())
+    return small and all(map(is_bounded, form.terms))
+
+
+def is_bounded(symbol: Symbol) -> bool:
+    if isinstance(symbol, Term):
+        return symbol.kind in ("max", "min") and all(map(is_exact, symbol.args))
+    if isinstance(symbol, Extent):
+        return True
+    owner = symbol.owner.parent_op() if isinstance(symbol, BlockArgument) else None
+    return isinstance(owner, array.LoopOp) and symbol.index == 0  # pyright: ignore
+
+
+def settle_steps(view: array.ViewOp) -> None:
+    """Take the step of an axis with more than one element where it is another one with one element."""
+    steps = [
+        other if (other := step_of_many(step, extent)) is not None else step
+        for step, extent in zip(view.steps, view.extents, strict=True)
+    ]
+    if any(new is not old for new, old in zip(steps, view.steps, strict=True)):
+        made = array.ViewOp(view.source, view.offsets, view.source_dims, view.extents, steps)
+        made.result.name_hint = view.result.name_hint
+        made.location = view.location
+        Rewriter.replace_op(view, made)
+
+
+def step_of_many(step: SSAValue, extent: SSAValue) -> SSAValue | None:
+    """The step, if it is chosen by whether the axis has one element."""
+    chosen = step.owner
+    if not isinstance(chosen, arith.SelectOp) or not isinstance(chosen.cond.owner, arith.CmpiOp):
+        return None
+    asked = chosen.cond.owner
+    if asked.predicate.value.data != EQUAL or asked.lhs is not extent:
+        return None
+    return chosen.rhs if array.constant_value(asked.rhs) == 1 else None
