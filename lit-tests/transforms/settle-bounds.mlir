@@ -33,16 +33,16 @@ func.func @ends_within_an_array(%a : memref<?xf64>, %i : index) -> index {
 // Two slices of as many elements have one extent.
 // CHECK-LABEL: @equal_lengths_are_one_number
 // CHECK:         %long = arith.subi %n, %k
-// CHECK-NEXT:    array.view %a[%k] dims [0] extents(%long)
+// CHECK-NEXT:    array.view %b[%k] dims [0] extents(%long)
 // CHECK:         array.view %a[%c0] dims [0] extents(%long)
-func.func @equal_lengths_are_one_number(%a : memref<?xf64>) {
+func.func @equal_lengths_are_one_number(%a : memref<?xf64>, %b : memref<?xf64>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %cm1 = arith.constant -1 : index
   %n = memref.dim %a, %c0 : memref<?xf64>
   %trips = array.loop %k to %n do {
     %long = arith.subi %n, %k : index
-    %v = array.view %a[%k] dims [0] extents(%long) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+    %v = array.view %b[%k] dims [0] extents(%long) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
     %minus = arith.muli %k, %cm1 : index
     %again = arith.addi %minus, %n : index
     %end = arith.minsi %again, %n : index
