@@ -95,7 +95,7 @@ class Writer:
             self.put(3, "q = np.zeros(w.size)")
         if odd != "first":
             self.put(3, f"q[0] = {self.value(place.format('0'), 'w[0]')}")
-        if self.chance(0.3):
+        if self.chance(0.8):
             self.put(3, f"p[0] = {self.one('0.3', 'w[i]', place.format('0'))}")
         self.put(3, f"for k in {self.one(*UP) if odd == 'range' else 'range(1, m)'}:")
         before = self.one("k", "k + 1", "k - 2", "m - k") if odd == "before" else "k - 1"
