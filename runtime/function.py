@@ -9,6 +9,7 @@ instance attributes, the builtins themselves, once something is compiled.
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
 import types
@@ -116,6 +117,15 @@ def checked_target(target: Any) -> str:
     raise ValueError(f"target={target!r}: use 'cpu', 'cuda:host', {shown}")
 
 
+THERE_IS = {
+    False: """Compiled by mutad. `inspect` shows each stage of the compiler, `__wrapped__` is the Python
+function; `compile(grad=True)` adds derivatives. More: help(mutad.CompiledFunction).""",
+    True: """Compiled by mutad, with derivatives: `grad`, `value_and_grad`, `vjp`, `pullback`; `jvp`,
+`pushforward`; `hvp`, `value_grad_hvp`, `hessian`; `jacobian`, `jacobian_sparsity`, `linear_operator`.
+`explain` says what a gradient saves, `inspect` shows each stage of the compiler, `__wrapped__` is the
+Python function. More: help(mutad.DifferentiableFunction).""",
+}
+"""What `help` of a compiled function shows below its docstring."""
 DEVICES = (
     *("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"),
     *("sm_100", "sm_103", "sm_120"),
@@ -191,6 +201,7 @@ class CompiledFunction(Generic[P, R]):
         require_plain(function)
         for attribute in LOOKS:
             setattr(self, attribute, getattr(function, attribute))
+        self.__doc__ = f"{inspect.getdoc(function) or ''}\n\n{THERE_IS[with_gradient]}".lstrip()
         self.__dict__.update(function.__dict__)
         self.__wrapped__ = function
         dispatcher = Dispatcher(function, options, compiler, with_gradient)

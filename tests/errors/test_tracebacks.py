@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pydoc
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -205,3 +206,16 @@ def test_what_there_is() -> None:
     assert {*mutad.__all__} <= {*dir(mutad)}
     assert not [n for n in dir(mutad) if n.startswith("_") and not n.startswith("__")]
     assert all(hasattr(mutad, name) for name in dir(mutad))
+
+
+def test_help_shows_what_there_is() -> None:
+    def spring(x, k=2.0):
+        """The energy of a spring."""
+        return k * x * x
+
+    shown = pydoc.render_doc(mutad.compile(spring, grad=True), renderer=pydoc.plaintext)
+    for words in ("spring(x, k=2.0)", "The energy of a spring.", "value_and_grad", "`explain`"):
+        assert words in shown
+    shown = pydoc.render_doc(mutad.compile(around), renderer=pydoc.plaintext)
+    assert "around(x)" in shown
+    assert "compile(grad=True)" in shown
