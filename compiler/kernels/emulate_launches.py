@@ -21,11 +21,11 @@ Before::
 After::
 
     func.func @f(%u : memref<?xf64>, %n : index, %x : f64) {
-      %threads = arith.constant 256 : index
       %0 = array.loop %i to %n do {
         %left = arith.subi %n, %i : index
         %cm1 = arith.constant -1 : index
         %block = arith.addi %left, %cm1 : index
+        %threads = arith.constant 256 : index
         %1 = array.loop %j to %threads do {
           %factor = arith.constant 167 : index
           %2 = arith.muli %j, %factor : index
