@@ -229,6 +229,12 @@ class Driver:
         finally:
             self.check("cuCtxSetCurrent", before)
 
+    @contextmanager
+    def placing(self) -> Generator[None]:
+        """What the runtime makes for results is on the device meanwhile; nobody else calls it."""
+        with self.lock, self.current(), result_pool.placed_by(self.handler, self.kind):
+            yield
+
     # What compiled code calls.
 
     def link(self) -> None:
@@ -474,6 +480,8 @@ class Handed:
             return value
         array: Any = value
         if not isinstance(array, Resident):
+            if any(np.may_share_memory(own, value) for own, _ in self.staged):
+                raise SystemError("mutad: arrays of the host that share memory reach a device")
             array = self.driver.upload(array)
             self.staged.append((value, array))
         plain = array.view(np.ndarray)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import cuda, device_arrays, keys, result_pool, structures
+from . import cuda, device_arrays, keys, structures
 from .device import Driver
 from .device_arrays import DeviceArray, Taken, is_device
 from .gradients import Active, BatchDuplicated, Const, Duplicated
@@ -230,7 +230,7 @@ def run(made: Call, work: Callable[[], Any]) -> Any:
     with driver.lock, driver.current():
         made.begin()
         try:
-            with result_pool.placed_by(driver.handler, driver.kind):
+            with driver.placing():
                 return work()
         finally:
             made.end()

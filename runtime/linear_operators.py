@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -34,8 +34,25 @@ def operator_of(start: Start, values: tuple[Any, ...]) -> tuple[Any, Any]:
     products = Products(start, form_of(start.own(value)), captures)
     make: Any = LinearOperator
     shape = size_of(products.form), start.size
-    ways = {name: getattr(products, name) for name in ("matvec", "rmatvec", "matmat", "rmatmat")}
+    ways = {
+        n: placed(start, getattr(products, n)) for n in ("matvec", "rmatvec", "matmat", "rmatmat")
+    }
     return value, make(shape, **ways, dtype=np.float64)
+
+
+def placed(start: Start, product: Callable[[Any], Array]) -> Callable[[Any], Array]:
+    """A product, whose arrays are where the function's are: with SciPy's vectors, which are the host's."""
+    name = start.dispatcher.options.get("driver")
+    if name is None:
+        return product
+
+    def on_device(x: Any) -> Array:
+        from .device import drivers
+
+        with drivers[name].placing():
+            return product(x)
+
+    return on_device
 
 
 @dataclass(eq=False)

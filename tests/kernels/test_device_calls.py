@@ -78,6 +78,18 @@ def of_an_operator(put: Put, u: Any) -> Any:
     return operator @ D, operator.T @ D, operator @ DS.T
 
 
+def stored(u, a, b):
+    a[:] = u[:-1] * u[1:]
+    return b * u[1:]
+
+
+def of_an_operator_of_shared_memory(put: Put, u: Any) -> Any:
+    """What the operator makes on the host for `a` and `b` shares memory as these do."""
+    both = put(np.arange(12.0))
+    operator = mutad.compile(stored, grad=True, opt=1).linear_operator(u, both[:-1], both[1:])
+    return operator @ D, operator.T @ D[1:], both
+
+
 def of_batches(put: Put, u: Any) -> Any:
     us = put(np.stack([D, 2 * D, D - 1]))
     energies, shifts = mutad.batch(f, in_axes={"u": 0}), mutad.batch(g, in_axes={"u": 0})
@@ -129,6 +141,7 @@ CALLS: dict[str, Callable[[Put, Any], Any]] = {
     "jacobian": lambda put, u: (g.jacobian(u, 0.3), g.jacobian(u, 0.3, mode="reverse", wrt="k")),
     "sparse jacobian": lambda put, u: g.jacobian(u, 0.3, sparsity="auto").toarray(),
     "linear_operator": of_an_operator,
+    "linear_operator of shared memory": of_an_operator_of_shared_memory,
     "batch": of_batches,
     "nothing": lambda put, u: (f.grad(u[:0], 0.1, 0), f.hvp(u[:0], 0.1, 0, direction=put(D[:0]))),
     "explain": lambda put, u: f.explain(u, 0.1, 3, wrt="u").saved_bytes,
