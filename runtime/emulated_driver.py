@@ -118,6 +118,8 @@ class Function:
     run: Callable[[Any, int, int], None]
     kinds: list[str]
     """LLVM's types of its parameters."""
+    ranks: list[int] = field(default_factory=list[int])
+    """How many extents follow each pointer."""
 
 
 @dataclass
@@ -283,9 +285,10 @@ class EmulatedDriver:
             metadata = {"symbols": symbols}
             addresses = engine.addresses_of(metadata, {}, None)
             code = linked(b64decode(image["code"]), addresses, "mutad.emulated", image["kernels"])
-            for name, kinds in zip(image["kernels"], image["parameters"], strict=True):
+            told = image["kernels"], image["parameters"], image["ranks"]
+            for name, kinds, ranks in zip(*told, strict=True):
                 run = ctypes.CFUNCTYPE(None, POINTER, ctypes.c_int64, ctypes.c_int64)(code[name])
-                found[name] = Function(name, run, kinds)
+                found[name] = Function(name, run, kinds, ranks)
             found["."] = Function("", KeptCode(code), [])
         self.handle(found, place)
 
@@ -397,7 +400,10 @@ class EmulatedDriver:
         for k, kind in enumerate(function.kinds):
             ctypes.memmove(ctypes.addressof(words) + 8 * k, places[k] or 0, BYTES[kind])
             own[k] = ctypes.addressof(words) + 8 * k
-            if kind == "ptr" and self.was_freed(words[k]):
+        pointers = [k for k, kind in enumerate(function.kinds) if kind == "ptr"]
+        for k, rank in zip(pointers, function.ranks or [0] * len(pointers), strict=True):
+            # A view of nothing may begin anywhere: nobody reads it.
+            if all(words[k + 1 : k + 1 + rank]) and self.was_freed(words[k]):
                 raise Refused(ILLEGAL_ADDRESS)
         return own, words
 

@@ -75,6 +75,12 @@ def kinds_of_parameters(kernel: func.FuncOp) -> list[str]:
     return found
 
 
+def ranks_of_parameters(kernel: func.FuncOp) -> list[int]:
+    """How many extents follow each pointer that a kernel is given."""
+    types = (a.type for a in kernel.body.block.args)
+    return [t.get_num_dims() for t in types if isinstance(t, MemRefType)]
+
+
 def called_by_driver(kernel: func.FuncOp) -> list[str]:
     """The definition of what the driver calls."""
     lines: list[str] = []

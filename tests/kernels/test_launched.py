@@ -556,3 +556,17 @@ def test_streams_wait_for_each_other(emulation: EmulatedDriver) -> None:
     assert [name for name, _ in last] == ["cuEventRecord", "cuStreamWaitEvent"]
     assert last[1][1] == 77
     assert order[-1][0] == "cuStreamSynchronize"
+
+
+def test_views_of_nothing_may_begin_anywhere() -> None:
+    """Where an array was that is gone."""
+
+    def of_nothing(a, b, step):
+        return a @ b[:, ::step]
+
+    f, g = compiled(of_nothing)
+    others = [mutad.device_array(np.ones((1, 8))) for _ in range(64)]
+    while others:
+        others.pop()  # the last that goes is the first that is taken again
+    given = np.ones((3, 0)), np.ones((0, 140))
+    same(f(*map(there, given), -1), g(*given, -1))
