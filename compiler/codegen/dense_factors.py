@@ -23,17 +23,21 @@ PANEL = 8
 def factor(r: Routine) -> None:
     """The factors of an n x n matrix in its place; 0, or one more than the step of the first pivot of 0."""
     t = r.text
-    large = r.all_of(
-        r.less(str(SMALL), "%n"),
+    together = r.all_of(
+        r.less(str(PANEL), "%n"),
+        r.less("%n", str(INT_MAX)),
         r.equal("%a1", "1"),
         r.leads("%n", "%a0"),
-        r.less("%n", str(INT_MAX)),
     )
-    panels, loops = t.label("panels"), t.label("loops")
-    t.branch_if(large, panels, loops)
+    rows, panels, loops, apart = (t.label(x) for x in ("rows", "panels", "loops", "apart"))
+    t.branch_if(together, rows, apart)
+    t.start(rows)
+    t.branch_if(r.less(str(SMALL), "%n"), panels, loops)
     t.start(panels)
     r.give(r.call(FACTOR_PANEL, "%n", "%n", "%a", "%a0", "%pivots", "%p0"))
     t.start(loops)
+    r.give(eliminated(r, "%n", "%n", "1"))
+    t.start(apart)
     r.give(eliminated(r, "%n", "%n", "%a1"))
 
 
@@ -72,7 +76,8 @@ def pivot_of(r: Routine, k: str, rows: str, columns: str, a1: str) -> tuple[str,
     size = r.size(r.load(r.at("%a", (i, "%a0"), (k, a1))))
     more = t.value(f"fcmp ogt double {size}, {search.values[0]}")
     largest = r.choose(more, size, search.values[0], "double")
-    _, best = t.end_loop(search, [largest, r.choose(more, i, search.values[1])])
+    following = [largest, r.choose(more, i, search.values[1])]
+    _, best = t.end_loop(search, following, r.properties(vectors=False))
     slot = t.value(f"getelementptr inbounds i64, ptr %pivots, i64 {t.mul(k, '%p0')}")
     r.store(best, slot, "i64")
     other = r.at("%a", (best, "%a0"))
@@ -119,7 +124,7 @@ def swap_rows(r: Routine, count: str, a: str, first: str, columns: str) -> None:
         other = t.add(r.load(slot, "i64"), first)
         r.store(other, slot, "i64")
         own, theirs = r.at(a, (row, "%a0")), r.at(a, (other, "%a0"))
-        r.when(r.not_(r.equal(row, other)), lambda: r.swap(columns, own, theirs))
+        r.when(r.not_(r.equal(row, other)), lambda: r.swap(columns, own, theirs, vectors=True))
 
     r.loop(count, one)
 
@@ -168,20 +173,57 @@ FACTOR_PANEL = Written(factor_panel, f"i64 %m, i64 %w, ptr %a, i64 %a0, {PIVOTS}
 def solve(r: Routine) -> None:
     """`x` of n x m becomes the solution of the matrix of these factors, or its transpose, times it."""
     t = r.text
+    few = r.all_of(r.equal("%m", "1"), r.less("%n", str(PANEL + 1)))
     transposed, straight = t.label("transposed"), t.label("straight")
     t.branch_if("%transposed", transposed, straight)
-    x = ("%x", "%x0", "%x1")
-    t.start(straight)
-    r.loop("%n", lambda k: swap_right(r, k))
-    r.call(SOLVE_TRIANGLE, "%n", "%m", "%a", "%a0", "%a1", *x, "false", "true")
-    r.call(SOLVE_TRIANGLE, "%n", "%m", "%a", "%a0", "%a1", *x, "true", "false")
-    r.give()
-    t.start(transposed)
-    r.call(SOLVE_TRIANGLE, "%n", "%m", "%a", "%a1", "%a0", *x, "false", "false")
-    r.call(SOLVE_TRIANGLE, "%n", "%m", "%a", "%a1", "%a0", *x, "true", "true")
-    last = t.sub("%n", "1")
-    r.loop("%n", lambda k: swap_right(r, t.sub(last, k)))
-    r.give()
+    for block in (straight, transposed):
+        turned = block == transposed
+        short, long, done = (t.label(x) for x in ("short", "long", "done"))
+        s0, s1 = ("%a1", "%a0") if turned else ("%a0", "%a1")
+        t.start(block)
+        if not turned:
+            r.loop("%n", lambda k: swap_right(r, k))
+        t.branch_if(few, short, long)
+        t.start(short)
+        short_triangle(r, s0, s1, upper=False, unit=not turned)
+        short_triangle(r, s0, s1, upper=True, unit=turned)
+        t.branch(done)
+        t.start(long)
+        flags = (
+            [("false", "false"), ("true", "true")]
+            if turned
+            else [("false", "true"), ("true", "false")]
+        )
+        for ends in flags:
+            r.call(SOLVE_TRIANGLE, "%n", "%m", "%a", s0, s1, "%x", "%x0", "%x1", *ends)
+        t.branch(done)
+        t.start(done)
+        if turned:
+            r.loop("%n", lambda k: swap_right(r, t.sub(t.sub("%n", "1"), k)))
+        r.give()
+
+
+def short_triangle(r: Routine, s0: str, s1: str, *, upper: bool, unit: bool) -> None:
+    """Solve for one right-hand side in so small a triangle that a call of the routine would cost as much."""
+    t = r.text
+
+    def solved(step: str) -> None:
+        row = t.sub(t.sub("%n", "1"), step) if upper else step
+        first = t.add(row, "1") if upper else "0"
+        left, right = r.at("%a", (row, s0), (first, s1)), r.at("%x", (first, "%x0"))
+        known = r.dot(
+            step,
+            lambda k: (r.load(r.at(left, (k, s1))), r.load(r.at(right, (k, "%x0")))),
+            vectors=False,
+        )
+        target = r.at("%x", (row, "%x0"))
+        rest = t.value(f"fsub double {r.load(target)}, {known}")
+        if not unit:
+            pivot = r.load(r.at("%a", (row, s0), (row, s1)))
+            rest = t.value(f"fdiv double {rest}, {pivot}")
+        r.store(rest, target)
+
+    r.loop("%n", solved)
 
 
 def swap_right(r: Routine, k: str) -> None:

@@ -97,7 +97,8 @@ class Routine:
             rest = self.minus_product(rest, factor, load(source))
         at = self.at(target, (opened.counter, step))
         t.do(f"store double {rest}, ptr {at}, align 8, !llvm.access.group {group}")
-        t.end_loop(opened, (), [t.metadata.node(f'!"llvm.loop.parallel_accesses", {group}')])
+        apart = t.metadata.node(f'!"llvm.loop.parallel_accesses", {group}')
+        t.end_loop(opened, (), [apart, *self.properties(vectors=step == "1")])
 
     def subtract_sum(
         self,
@@ -139,11 +140,19 @@ class Routine:
 
     # Control.
 
-    def loop(self, count: str, body: Callable[[str], None]) -> None:
-        """Run `body` with 0, 1, ... below `count`."""
+    def loop(self, count: str, body: Callable[[str], None], *, vectors: bool = False) -> None:
+        """Run `body` with 0, 1, ... below `count`; with `vectors` for several at once."""
         opened = self.text.begin_loop(count)
         body(opened.counter)
-        self.text.end_loop(opened)
+        self.text.end_loop(opened, (), self.properties(vectors=vectors))
+
+    def properties(self, *, vectors: bool) -> list[str]:
+        """Of a loop: most are as small as they are written, which LLVM is to leave so."""
+        node = self.text.metadata.node
+        if vectors:
+            return []
+        never = node('!"llvm.loop.vectorize.enable", i1 false')
+        return [never, node('!"llvm.loop.unroll.disable"')]
 
     def when(self, condition: str, body: Callable[[], None]) -> None:
         t = self.text
@@ -154,16 +163,21 @@ class Routine:
         t.branch(on)
         t.start(on)
 
-    def dot(self, count: str, factors: Callable[[str], tuple[str, str]]) -> str:
+    def dot(
+        self, count: str, factors: Callable[[str], tuple[str, str]], *, vectors: bool = True
+    ) -> str:
         """The sum of products of pairs of numbers, in any order."""
         t = self.text
         loop = t.begin_loop(count, [("double", "0.0")])
         x, y = factors(loop.counter)
         product = t.value(f"fmul {SUM} double {x}, {y}")
-        (total,) = t.end_loop(loop, [t.value(f"fadd {SUM} double {loop.values[0]}, {product}")])
+        total = t.value(f"fadd {SUM} double {loop.values[0]}, {product}")
+        (total,) = t.end_loop(loop, [total], self.properties(vectors=vectors))
         return total
 
-    def swap(self, count: str, first: str, second: str, step: str = "1") -> None:
+    def swap(
+        self, count: str, first: str, second: str, step: str = "1", *, vectors: bool = False
+    ) -> None:
         """Swap rows of so many elements."""
 
         def one(j: str) -> None:
@@ -172,7 +186,7 @@ class Routine:
             self.store(y, a)
             self.store(x, b)
 
-        self.loop(count, one)
+        self.loop(count, one, vectors=vectors)
 
     def blas(self, stem: str, *arguments: str) -> None:
         """Call BLAS: letters, `i64`s and numbers as Fortran takes them, addresses as they are."""

@@ -143,16 +143,22 @@ def solved_row(r: Routine, step: str) -> None:
             target = r.moved(own, j)
             r.store(t.value(f"fdiv double {r.load(target)}, {pivot}"), target)
 
-        r.loop("%m", element)
+        r.loop("%m", element, vectors=True)
 
     r.when(r.not_("%unit"), divide)
 
 
 def divided(r: Routine, value: str, row: str) -> str:
-    """A number by the pivot of a row, but of a unit triangle."""
+    """A number by the pivot of a row, but of a unit triangle: there nothing waits for a division."""
+    t = r.text
+    by_pivot, on, before = t.label("by.pivot"), t.label("on"), t.block
+    t.branch_if("%unit", on, by_pivot)
+    t.start(by_pivot)
     pivot = r.load(r.at("%t", (row, "%t0"), (row, "%t1")))
-    pivot = r.choose("%unit", "1.0", pivot, "double")
-    return r.text.value(f"fdiv double {value}, {pivot}")
+    quotient = t.value(f"fdiv double {value}, {pivot}")
+    t.branch(on)
+    t.start(on)
+    return t.value(f"phi double [ {value}, %{before} ], [ {quotient}, %{by_pivot} ]")
 
 
 def column_of_dots(r: Routine, column: str, t1: str, x0: str) -> None:
@@ -164,7 +170,11 @@ def column_of_dots(r: Routine, column: str, t1: str, x0: str) -> None:
         row, first = place(r, step)
         left = r.at("%t", (row, "%t0"), (first, t1))
         right = r.at(x, (first, x0))
-        known = r.dot(step, lambda k: (r.load(r.at(left, (k, t1))), r.load(r.at(right, (k, x0)))))
+        known = r.dot(
+            step,
+            lambda k: (r.load(r.at(left, (k, t1))), r.load(r.at(right, (k, x0)))),
+            vectors=t1 == "1",
+        )
         target = r.at(x, (row, x0))
         rest = t.value(f"fsub double {r.load(target)}, {known}")
         r.store(divided(r, rest, row), target)
@@ -191,7 +201,7 @@ def column_of_sums(r: Routine, column: str) -> None:
             factor = r.load(r.moved(source, k))
             r.store(r.minus_product(r.load(place_), factor, value), place_)
 
-        r.loop(rest, subtract)
+        r.loop(rest, subtract, vectors=True)
 
     r.loop("%n", solved)
 
