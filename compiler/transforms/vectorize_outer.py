@@ -212,6 +212,7 @@ def pays(points: PointLoop, branches: int) -> bool:
     """Inner loops go step by step, something costs more than an addition, and memory is read in order."""
     inner = [op for op in points.ops if isinstance(op, array.LoopOp)]
     costly = branches > 0 or any(is_costly(op) and points.varies(op) for op in points.ops)
+    costly = costly or any(is_long(one, points) for one in inner if goes_step_by_step(one))
     steps = any(map(goes_step_by_step, inner)) or goes_along_chain(points)
     if not costly or not steps or is_in_place(points):
         return False
@@ -232,6 +233,20 @@ def is_costly(op: Operation) -> bool:
     return isinstance(op, arith.DivfOp) or (
         op.name.startswith(("math.", "special.")) and not isinstance(op, (*TOTAL, math.FmaOp))
     )
+
+
+LONG = 6
+"""Products and sums of a step that take longer, one after the other, than arrays of what is carried do."""
+
+
+def is_long(loop: array.LoopOp, points: PointLoop) -> bool:
+    """Whether a step is that long."""
+    own = [
+        op
+        for op in loop.body.block.ops
+        if isinstance(op, arith.MulfOp | arith.AddfOp | arith.SubfOp)
+    ]
+    return sum(map(points.varies, own)) >= LONG
 
 
 def goes_step_by_step(loop: array.LoopOp) -> bool:

@@ -462,3 +462,84 @@ func.func @kept_where_a_map_with_an_extreme_does_more(%x : memref<?x?xf64>, %out
   }
   func.return
 }
+
+// What points store to an array that is read after the loop is theirs to see, and no scratch memory.
+// CHECK-LABEL: @results_of_all_points
+// CHECK:         %block to
+// CHECK:         memref.store %{{.*}}, %made[%{{.*}}]
+// CHECK:         func.return %made
+func.func @results_of_all_points(%x : memref<?x?xf64>, %w : memref<?xf64>, %n : index, %d : index, %zero : f64) -> memref<?xf64> {
+  %s = memref.alloca() : memref<f64>
+  %made = array.alloc(%n) : memref<?xf64>
+  %trips = array.loop %i to %n do {
+    memref.store %zero, %s[] : memref<f64>
+    %trips_1 = array.loop %e to %d do {
+      %a = memref.load %x[%e, %i] : memref<?x?xf64>
+      %b = memref.load %w[%e] : memref<?xf64>
+      %c = arith.mulf %a, %b : f64
+      %v = math.exp %c : f64
+      %old = memref.load %s[] : memref<f64>
+      %sum = arith.addf %old, %v : f64
+      memref.store %sum, %s[] : memref<f64>
+      array.yield
+    }
+    %r = memref.load %s[] : memref<f64>
+    memref.store %r, %made[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return %made : memref<?xf64>
+}
+
+// CHECK-LABEL: @kept_where_results_of_other_points_are_read
+// CHECK-NOT:     %block to
+func.func @kept_where_results_of_other_points_are_read(%x : memref<?x?xf64>, %n : index, %d : index) -> memref<?xf64> {
+  %s = memref.alloca() : memref<f64>
+  %c0 = arith.constant 0 : index
+  %made = array.alloc(%n) : memref<?xf64>
+  %trips = array.loop %i to %n do {
+    %first = memref.load %made[%c0] : memref<?xf64>
+    memref.store %first, %s[] : memref<f64>
+    %trips_1 = array.loop %e to %d do {
+      %a = memref.load %x[%e, %i] : memref<?x?xf64>
+      %v = math.exp %a : f64
+      %old = memref.load %s[] : memref<f64>
+      %sum = arith.addf %old, %v : f64
+      memref.store %sum, %s[] : memref<f64>
+      array.yield
+    }
+    %r = memref.load %s[] : memref<f64>
+    memref.store %r, %made[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return %made : memref<?xf64>
+}
+
+// Products and additions that wait for each other: a step of an oscillator.
+// CHECK-LABEL: @long_steps
+// CHECK:         %block to
+func.func @long_steps(%x : memref<?xf64>, %y : memref<?xf64>, %k : f64, %n : index, %steps : index) {
+  %s = memref.alloca() : memref<f64>
+  %t = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %start = memref.load %x[%i] : memref<?xf64>
+    memref.store %start, %s[] : memref<f64>
+    memref.store %k, %t[] : memref<f64>
+    %trips_1 = array.loop %e to %steps do {
+      %a = memref.load %s[] : memref<f64>
+      %v = memref.load %t[] : memref<f64>
+      %a2 = arith.mulf %a, %a : f64
+      %a3 = arith.mulf %a2, %a : f64
+      %f = arith.mulf %a3, %k : f64
+      %v1 = arith.subf %v, %f : f64
+      %d = arith.mulf %v1, %k : f64
+      %a1 = arith.addf %a, %d : f64
+      memref.store %a1, %s[] : memref<f64>
+      memref.store %v1, %t[] : memref<f64>
+      array.yield
+    }
+    %r = memref.load %s[] : memref<f64>
+    memref.store %r, %y[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}

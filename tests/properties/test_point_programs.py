@@ -63,7 +63,7 @@ def test_the_programs_have_such_points(
         return taken[-1]
 
     monkeypatch.setattr(vectorize_outer, "replaced", noted)
-    for seed in range(8):
+    for seed in range(24):
         program = make(seed)
         run(compile(program.function(), cache=False, opt=0), program.arguments)
     assert taken.count(True) > 2

@@ -82,6 +82,9 @@ class Writer:
         self.put(0, "def program(x, w, m, out, n, k):")
         self.put(1, "d = x.shape[1]", "t = np.zeros(k)", "q = np.zeros((k, d))")
         self.put(1, "total = 0.0", "last = 0.0")
+        stacks = self.chance(0.4)
+        if stacks:
+            self.put(1, "found = np.zeros(n)")
         self.put(1, self.one(*LOOPS))
         self.put(2, self.one("s = 0.0", "s = 0.3 * x[i, 0]", "s = -2.0", "s = w[0]"))
         self.put(2, self.one("for c in range(k):", "for c in range(k):", "for c in range(1, k):"))
@@ -91,8 +94,11 @@ class Writer:
         if self.chance(0.5) and "for c in range(k):" in "".join(self.lines):
             self.put(2, "for c in range(k):", f"    s += {self.value('t[c]', 'w[c]')}")
         self.extreme()
+        if stacks:
+            self.stack()
         self.end()
-        self.put(1, f"return np.float64(total + last{self.one('', '', '', ' + s')})")
+        value = f"np.float64(total + last{self.one('', '', '', ' + s')})"
+        self.put(1, f"return {value}, found" if stacks else f"return {value}")
         return "\n".join(self.lines) + "\n"
 
     def term(self) -> None:
@@ -146,6 +152,14 @@ class Writer:
             self.put(2, f"{into} {taken}.{how}()")
         if self.chance(0.4):
             self.put(2, "s += np.exp(t - t.max()).sum()")
+
+    def stack(self) -> None:
+        """What points store to an array that the program returns; some look at others' there."""
+        if self.chance(0.3):
+            self.put(2, self.one("s += found[i]", "s += 0.5 * found[i - 1]", "s += found.sum()"))
+        self.put(2, self.one("found[i] = s", "found[i] = s", "found[i] += s", "found[i - 1] += s"))
+        if self.chance(0.3):
+            self.put(2, self.one("s += found[i] * found[i]", "s -= 0.3 * found[0]"))
 
     def end(self) -> None:
         """What a point leaves."""
