@@ -10,8 +10,9 @@ from __future__ import annotations
 import dis
 import functools
 import os
+import sys
 from collections.abc import Callable
-from types import FunctionType, TracebackType
+from types import FrameType, FunctionType, TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from .traceback_entries import COMPILED
@@ -34,7 +35,9 @@ def concise(method: Callable[P, R]) -> Callable[P, R]:
                     raise
             return cast("R", again(method.__name__, args, kwargs))
         except Exception as error:
-            shorten(error)
+            caller = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+            if not is_own(caller):  # else it does so
+                shorten(error)
             raise  # see Note [No entry of ours]
 
     return call
@@ -61,7 +64,6 @@ def shorten(error: Exception) -> None:
         error.__suppress_context__ = True  # what we were handling
     if is_ours or program is not None:
         error.__traceback__ = program
-        error.__dict__[SHORTENED] = True
 
 
 class OnDevice(TypeError):
@@ -94,7 +96,7 @@ def again(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def without_own_frames(at: TracebackType | None) -> TracebackType | None:
     """From the first line that is not ours on."""
-    while at is not None and is_own(at):
+    while at is not None and is_own(at.tb_frame):
         at = at.tb_next
     return at
 
@@ -105,14 +107,12 @@ GENERATED = "<mutad: "
 CALL_FOREIGN = {f"{__package__}.{name}" for name in ("foreign", "gradient_check", "rule_check")}
 """The modules that call functions of the user's in Python."""
 ABOUT_CALLS = (AttributeError, OnDevice, RuntimeError, TypeError, ValueError)
-SHORTENED = "shortened"
-"""An attribute of an exception that has been here: if an entry is not ours, it is the program's."""
 RAISE = dis.opmap["RAISE_VARARGS"]
 CALL = concise(without_own_frames).__code__
 
 
-def is_own(at: TracebackType) -> bool:
-    return at.tb_frame.f_code.co_filename.startswith((OWN, GENERATED))
+def is_own(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith((OWN, GENERATED))
 
 
 def is_about_the_call(error: Exception) -> bool:
@@ -124,19 +124,18 @@ def is_about_the_call(error: Exception) -> bool:
     )  # what we assume comes without words
     if at is None or not (type(error) in ABOUT_CALLS or asserted):
         return False
-    while is_own(at) and at.tb_next is not None:
+    while is_own(at.tb_frame) and at.tb_next is not None:
         at = at.tb_next
-    code, came_so = at.tb_frame.f_code, SHORTENED in error.__dict__
-    return is_own(at) and (came_so or code is CALL or code.co_code[at.tb_lasti] == RAISE)
+    code = at.tb_frame.f_code
+    return is_own(at.tb_frame) and (code is CALL or code.co_code[at.tb_lasti] == RAISE)
 
 
 def below_ours(error: Exception) -> TracebackType | None:
     """From the first line of compiled code on, or of a foreign function that it called; None without."""
     at, before = error.__traceback__, ""
-    came_so = SHORTENED in error.__dict__
     while at is not None:
         name = at.tb_frame.f_globals.get("__name__", "")
-        if name == COMPILED or ((came_so or before in CALL_FOREIGN) and not is_own(at)):
+        if name == COMPILED or (before in CALL_FOREIGN and not is_own(at.tb_frame)):
             return at
         at, before = at.tb_next, name
     return None
