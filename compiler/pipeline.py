@@ -164,6 +164,12 @@ class Options:
     """Kernels are launched through a driver, on arrays of its device; no user's choice."""
 
     @property
+    def plan(self) -> str:
+        """What plans go by: bytes alone where these are scarce, or cost more than functions (on devices)."""
+        bytes_alone = self.memory is not None or bool(self.device)
+        return "fewest" if bytes_alone and self.saves == "minimal" else self.saves
+
+    @property
     def driver(self) -> str:
         """Whose functions compiled host code calls; "" for none."""
         if not self.launched:
@@ -308,7 +314,7 @@ def adjoint(c: Compilation) -> None:
     if r.options.sanitize:
         watch(c.module.ops)
     reverse = Reverse(
-        r.options.saves,
+        r.options.plan,
         active,
         finals is not None,
         None if finals is None else tuple(finals),
@@ -323,7 +329,7 @@ def adjoint(c: Compilation) -> None:
         case "reverse-hvp":
             c.run([replace(reverse, adjoints=True), *for_threads(c, BEFORE_ANOTHER)])
             symmetric = Symmetric(last_function(c.module))
-            c.run([Reverse(r.options.saves, symmetric.differentiated)])
+            c.run([Reverse(r.options.plan, symmetric.differentiated)])
             symmetric.turn(last_function(c.module))
         case "count" | "count-split":
             count_saves(c, active, finals)
@@ -390,7 +396,7 @@ def measure_budget(c: Compilation) -> None:
 
 def count_saves(c: Compilation, active: Sequence[int], finals: Sequence[int] | None) -> None:
     """Put the primal that counts in the place of the function."""
-    saves = c.request.options.saves
+    saves = c.request.options.plan
     if finals is not None and saves == "forbid":
         saves = "minimal"
     function = only_function(c.module)
@@ -420,7 +426,7 @@ class ExpandSimplified(ExpandDerivatives):
 def expand_derivatives(c: Compilation) -> None:
     """Put code in the place of derivatives that the program asks for."""
 
-    saves = c.request.options.saves
+    saves = c.request.options.plan
     if c.request.options.sanitize:
         watch(c.module.ops)
     with c.around(ExpandSimplified(saves), c.module):
@@ -648,7 +654,7 @@ def planned(c: Compilation) -> ModuleOp:
     from .derivative.passes import annotate
 
     shown = c.module.clone()
-    annotate(shown, c.active_arguments, c.request.options.saves, c.final_arguments)
+    annotate(shown, c.active_arguments, c.request.options.plan, c.final_arguments)
     return shown
 
 

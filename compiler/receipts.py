@@ -156,7 +156,7 @@ def of_rewritten(request: Request, leaves: list[Any]) -> Receipt:
 def of_gradient(c: Compilation, leaves: list[Any] | None, counts: Sequence[int] | None) -> Receipt:
     """What a gradient would save, or `vjp`."""
     function = only_function(c.module)
-    finals, saves = c.final_arguments, c.request.options.saves
+    finals, saves = c.final_arguments, c.request.options.plan
     if finals is not None and saves == "forbid":
         saves = "minimal"  # what is forbidden are saves of the gradient in one piece
     made = plan_gradient(function, c.active_arguments, saves, finals)

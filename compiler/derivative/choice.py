@@ -207,10 +207,12 @@ class Choice:
         return cut_with_work(capacity, edges, sources, sinks, work)
 
     def work(self, node: Node, pieced: Collection[Node]) -> float:
-        """The price of having contents again: put together, or made by the ops that fill them."""
-        if isinstance(node, Version) and node in pieced:
-            return self.graph.prices.to_put_together(node, self.graph.reader_of[node])
-        return self.graph.work(node)
+        """The price of having a node again: contents put together, or what computes it."""
+        if node not in pieced:
+            return self.graph.work(node)
+        if not isinstance(node, Version):
+            return 0.0  # an element of old contents
+        return self.graph.prices.to_put_together(node, self.graph.reader_of[node])
 
     # Old contents.
 

@@ -21,6 +21,7 @@ A read can also be saved at the store that kills it, together with all others th
 cheapest choice is taken: `selection`.
 
     minimal   save the cut
+    fewest    the same where bytes alone count: no function is spared by a save
     all       save every needed value that is not free: the reference that needs no analysis
     forbid    refuse a program that needs any save
 
@@ -65,7 +66,7 @@ from .versions import Version
 
 
 def make_plan(function: func.FuncOp, activity: Activity, saves: str) -> Plan:
-    """Plan the gradient of `function`. `saves` is "minimal", "all" or "forbid".
+    """Plan the gradient of `function`. `saves` is "minimal", "fewest", "all" or "forbid".
 
     Raises CompileError where "forbid" meets a value that must be saved.
     """
@@ -74,7 +75,13 @@ def make_plan(function: func.FuncOp, activity: Activity, saves: str) -> Plan:
     refused = frozenset[Version]()
     while True:
         planner = Planner(
-            ValueGraph(function, needed, trusting=mode != "all", refused=refused),
+            ValueGraph(
+                function,
+                needed,
+                trusting=mode != "all",
+                bytes_alone=mode == "fewest",
+                refused=refused,
+            ),
             int(trusted) if trusted else None,
         )
         plan = planner.plan()

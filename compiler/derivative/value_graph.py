@@ -39,6 +39,7 @@ class ValueGraph:
         needed: Needed,
         *,
         trusting: bool,
+        bytes_alone: bool = False,
         refused: Collection[Version] = (),
     ) -> None:
         self.function = function
@@ -54,7 +55,7 @@ class ValueGraph:
             self.rollable |= {**Rollbacks(function, needed).found}
         self.ssa = MemorySSA(function, self.alias)
         self.kills = Kills(function, self.alias, self.ssa)
-        self.prices = Prices(self.kills)
+        self.prices = Prices(self.kills, bytes_alone=bytes_alone)
         self.refills = Refills(self.ssa)
         self.refill_of: dict[Version, Refill] = {}
         self.mirrors = Mirrors(self.kills)
@@ -320,7 +321,9 @@ class ValueGraph:
         return self.work(version) >= self.prices.of_version(version, self.reader_of[version])
 
     def work(self, node: Node) -> float:
-        """The price of making contents again; scalar code has none."""
+        """The price of making contents again, or an element by a function; other scalar code has none."""
+        if isinstance(node, SSAValue):
+            return self.prices.of_function(node)
         refill = self.refill_of.get(node) if isinstance(node, Version) else None
         return 0.0 if refill is None else self.prices.work(refill)
 

@@ -347,10 +347,10 @@ PROGRAMS = [
     Program(fluxes_of_a_padded_state, (STATE, 0.1, STEPS), 8 * STEPS * (STATE.size + 4)),
     Program(rolled_by_a_loop, (STATE, 0.1, STEPS), 8 * STEPS * STATE.size),
     Program(rolled_by_two_slices, (STATE, 0.1, STEPS), 8 * STEPS * STATE.size),
-    # The terms of each point, or the shares; their maximum and the sum, which are dear to compute. A block of
+    # The terms of each point, and the shares; their maximum and the sum, which are dear to compute. A block of
     # points releases its memory at its end, so those of the last point as well.
-    Program(mixture, MIXTURE, (8 * TERMS + 16) * POINTS, (1, 2, 3)),
-    Program(mixture_with_scratch, MIXTURE, (8 * TERMS + 16) * POINTS, (1, 2, 3)),
+    Program(mixture, MIXTURE, (16 * TERMS + 16) * POINTS, (1, 2, 3)),
+    Program(mixture_with_scratch, MIXTURE, (16 * TERMS + 16) * POINTS, (1, 2, 3)),
     # Two products, which are not computed again, and what the sweep overwrites.
     Program(sweep_between_products, (RNG.random(N), MATRIX, STEPS), 8 * STEPS * (2 * N + N - 2)),
     Program(sweep_of_a_copied_state, (RNG.random(N), MATRIX, STEPS), 8 * STEPS * (2 * N + N - 2)),
