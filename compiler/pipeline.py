@@ -476,7 +476,9 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
         return [*passes]
     kept = [p for p in passes if not isinstance(p, FuseRows)]  # its steps follow each other
     return [
-        replace(p, threads=True) if isinstance(p, HoistAllocs | CollectProducts) else p
+        replace(p, threads=True)
+        if isinstance(p, HoistAllocs | CollectProducts | UnrollAndJam)
+        else p
         for p in kept
     ]
 

@@ -84,6 +84,15 @@ class LoopOrder:
         """True when some of the earlier accesses may meet some of the later ones."""
         return any(self.meet(a, b, level, *known) for a in earlier for b in later)
 
+    def any_changed(self, reads: Sequence[Access], others: Sequence[Access]) -> bool:
+        """True when one of the others may write, in the same iteration, what is read: additions, too."""
+        return any(
+            self._dependence.may_meet(read, other, None)
+            for read in reads
+            for other in others
+            if other.kind != "read" and self._dependence.alias.may_alias(read.memref, other.memref)
+        )
+
     def independent(self, accesses: Sequence[Access], loop: array.LoopOp) -> bool:
         """True when the iterations of `loop` may run in any order, at once even."""
         return not self.any_meet(accesses, accesses, loop)

@@ -38,6 +38,8 @@ class LoopPair:
     """Loads and scalar code from before the inner loop that it reads."""
     before: Sequence[Operation]
     """Stores from before the inner loop, with what they store."""
+    again: Sequence[Operation]
+    """Loads and scalar code from before the inner loop that what comes after it reads, and does again."""
     after: Sequence[Operation]
 
     @property
@@ -66,10 +68,8 @@ def pair_of(outer: array.LoopOp, forms: Subscripts) -> LoopPair | None:
     first, after = ops[:at], ops[at + 1 :]
     sunk = slice_of(first, inner.body.block.ops)
     before = slice_of(first, [], stores=True)
-    recomputed = slice_of(first, after)
-    if any(isinstance(op, memref.LoadOp) for op in recomputed):
-        return None
-    return LoopPair(outer, inner, trips, sunk, before, [*recomputed, *after] if after else [])
+    again = slice_of(first, after)
+    return LoopPair(outer, inner, trips, sunk, before, again, [*again, *after] if after else [])
 
 
 def trips_of(outer: array.LoopOp, inner: array.LoopOp, forms: Subscripts) -> Trips | None:

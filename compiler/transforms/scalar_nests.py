@@ -136,6 +136,8 @@ class ScalarNest:
 def parts_of(pair: LoopPair, inside: Sequence[Access], order: LoopOrder) -> Parts | None:
     """What the pair touches; None where what it loads before the inner loop changes in it."""
     before, after = accesses_of(pair.before), accesses_of(pair.after)
+    if order.any_changed(accesses_of(pair.again), [*before, *inside]):
+        return None  # What was loaded before the inner loop would be loaded after it.
     if order.any_meet(accesses_of(pair.sunk), [*before, *inside], None):
         return None  # What was loaded once would be another value later.
     return Parts(pair.outer, pair.inner, pair.trips, before, inside, after)

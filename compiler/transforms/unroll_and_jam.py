@@ -86,6 +86,9 @@ adjoint of this one, after it, with what stands beside the inner loop::
                                                           a[i, j] = (((a[i, j] - a[i, k] * a[k, j]) - ...
                                                   for k in range(i - i % 4, i): ...
 
+An adjoint map over a matrix that adds to one row for all its rows (of a rank-1 update in slices, say) is made
+a nest first, where rows may share that row then (`maps_as_nests`).
+
 Kept: iterations that share nothing, or compute so much that a load is little beside it; and what
 `reorder_loops` keeps. Runs after it: its innermost loops go along rows.
 """
@@ -96,13 +99,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, memref
+from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...dialects import array
+from ...dialects.within import ops_of_kind
 from ..analysis.affine import Affine, Subscripts
 from ..analysis.dependence import Dependence
 from ..analysis.footprint import Point
@@ -111,8 +115,17 @@ from ..rules import Access, accesses
 from .hoist_checks import Before
 from .hoist_invariants import hoist_from
 from .interchange import LoopPair, Writer, body_like, loop_of, pair_of
+from .maps_as_nests import adds_to_a_row, as_nest
 from .memory_effects import functions
-from .scalar_nests import ScalarNest, accesses_of, are_many, leaves_in, parts_of, scalar_nests
+from .scalar_nests import (
+    ScalarNest,
+    accesses_of,
+    are_many,
+    inner_loops,
+    leaves_in,
+    parts_of,
+    scalar_nests,
+)
 
 TIMES = 4
 """So many iterations run at once."""
@@ -130,6 +143,8 @@ class UnrollAndJam(ModulePass):
     name = "unroll-and-jam"
     fastmath: bool = False
     """The primal's additions may come in any order, too."""
+    threads: bool = False
+    """Maps are left to threads."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
@@ -139,33 +154,44 @@ class UnrollAndJam(ModulePass):
                     nest = Nest(function, loop, self.fastmath)
                     for leaf in leaves:
                         nest.jam(leaf)
+            for one in [] if self.threads else list(ops_of_kind(function, array.MapOp)):
+                if adds_to_a_row(one):
+                    self.jam_rows(function, one)
+
+    def jam_rows(self, function: func.FuncOp, op: array.MapOp) -> None:
+        """Let rows of a map share what they add to one row; a map that cannot stays."""
+        nest = as_nest(op)
+        (leaf,) = inner_loops(nest)
+        jammed = Nest(function, nest, self.fastmath).jam(leaf)
+        Rewriter.erase_op(op if jammed else nest)
 
 
 class Nest(ScalarNest):
     """One outermost nest."""
 
-    def jam(self, leaf: array.LoopOp) -> None:
-        """Let iterations of the loop around an innermost one share it, where that pays."""
+    def jam(self, leaf: array.LoopOp) -> bool:
+        """Let iterations of the loop around an innermost one share it, where that pays; whether they do."""
         outer = leaf.parent_op()
         pair = self.pair(outer) if isinstance(outer, array.LoopOp) else None
         if pair is None or not all(map(is_cheap, pair.inside)):
-            return
+            return False
         inside = accesses_of(pair.inside)
         order = LoopOrder(self.dependence, self.additions(pair.outer))
         if are_many(inside):
-            return
+            return False
         ways = [way for way in jams(pair.trips) if self._gains(pair, inside, order, way)]
         parts = parts_of(pair, inside, order) if ways else None
         if parts is None:
-            return
+            return False
         way = next((way for way in ways if may_jam(way, TIMES, parts, order)), None)
         if way is None or not self.committed():
-            return
+            return False
         pair = pair_of(pair.outer, Subscripts())  # Checks are other ops now.
         assert pair is not None
         common = unroll_and_jam(pair, way)
         self.look_again()
         merge_elements(common, self.dependence)
+        return True
 
     def _gains(self, pair: LoopPair, inside: Sequence[Access], order: LoopOrder, way: Jam) -> bool:
         """Whether iterations share what the inner loop goes along, or have sums of their own that wait.

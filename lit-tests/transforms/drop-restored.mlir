@@ -97,3 +97,81 @@ func.func @kept_when_a_loop_stores_in_between(%a : memref<?xf64>, %i : index, %n
   memref.store %x, %a[%i] : memref<?xf64>
   func.return
 }
+
+// A map that hands on what it has read: the output that puts it back goes, the one that takes it stays.
+// CHECK-LABEL: @an_output_that_puts_back
+// CHECK:         array.map(%n) ins(%a : memref<?xf64>) outs(%b : memref<?xf64>) kinds ["add"]
+func.func @an_output_that_puts_back(%a : memref<?xf64>, %b : memref<?xf64>, %n : index) {
+  array.map(%n) ins(%a : memref<?xf64>) outs(%a, %b : memref<?xf64>, memref<?xf64>) kinds ["store", "add"] {
+  ^bb0(%x : f64):
+    %y = arith.mulf %x, %x : f64
+    array.yield %x, %y : f64, f64
+  }
+  func.return
+}
+
+// A later output may add to the same element: the store before it changed nothing.
+// CHECK-LABEL: @an_output_before_one_that_adds
+// CHECK:         outs(%a : memref<?xf64>) kinds ["add"]
+func.func @an_output_before_one_that_adds(%a : memref<?xf64>, %n : index) {
+  array.map(%n) ins(%a : memref<?xf64>) outs(%a, %a : memref<?xf64>, memref<?xf64>) kinds ["store", "add"] {
+  ^bb0(%x : f64):
+    %y = arith.mulf %x, %x : f64
+    array.yield %x, %y : f64, f64
+  }
+  func.return
+}
+
+// What was added before is undone by the store.
+// CHECK-LABEL: @kept_behind_an_output_that_adds
+// CHECK:         kinds ["add", "store"]
+func.func @kept_behind_an_output_that_adds(%a : memref<?xf64>, %n : index) {
+  array.map(%n) ins(%a : memref<?xf64>) outs(%a, %a : memref<?xf64>, memref<?xf64>) kinds ["add", "store"] {
+  ^bb0(%x : f64):
+    %y = arith.mulf %x, %x : f64
+    array.yield %y, %x : f64, f64
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_behind_an_output_that_may_be_the_same
+// CHECK:         kinds ["store", "store"]
+func.func @kept_behind_an_output_that_may_be_the_same(%a : memref<?xf64>, %b : memref<?xf64>, %n : index)
+    attributes {overlaps = [[0 : i64, 1 : i64]]} {
+  array.map(%n) ins(%a : memref<?xf64>) outs(%b, %a : memref<?xf64>, memref<?xf64>) kinds ["store", "store"] {
+  ^bb0(%x : f64):
+    %y = arith.mulf %x, %x : f64
+    array.yield %y, %x : f64, f64
+  }
+  func.return
+}
+
+// The element of another place, and what is added or multiplied to itself, is none that is put back.
+// CHECK-LABEL: @kept_where_it_comes_from_elsewhere
+// CHECK:         kinds ["store"]
+// CHECK:         kinds ["add"]
+func.func @kept_where_it_comes_from_elsewhere(%a : memref<?xf64>, %b : memref<?xf64>, %n : index) {
+  array.map(%n) ins(%b : memref<?xf64>) outs(%a : memref<?xf64>) kinds ["store"] {
+  ^bb0(%x : f64):
+    array.yield %x : f64
+  }
+  array.map(%n) ins(%a : memref<?xf64>) outs(%a : memref<?xf64>) kinds ["add"] {
+  ^bb0(%x : f64):
+    array.yield %x : f64
+  }
+  func.return
+}
+
+// All is read before anything is stored: what was added at other points is undone.
+// CHECK-LABEL: @kept_where_all_is_read_first
+// CHECK:         kinds ["store", "add"] {{.*}}reads_first
+func.func @kept_where_all_is_read_first(%a : memref<?xf64>, %n : index, %m : index) {
+  %one = arith.constant 1 : index
+  %b = array.view %a[%one] dims [0] extents(%m) steps(%one) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  %c = array.view %a[%n] dims [0] extents(%m) steps(%one) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%m) ins(%b : memref<?xf64, strided<[1]>>) outs(%b, %c : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) kinds ["store", "add"] attributes {reads_first} {
+  ^bb0(%x : f64):
+    array.yield %x, %x : f64, f64
+  }
+  func.return
+}

@@ -441,3 +441,186 @@ func.func @kept_when_the_next_row_reads_what_stands_after(%c : memref<?xf64>, %b
   }
   func.return
 }
+
+// What is loaded ahead of the inner loop and used behind it is loaded there: the inner loop changes none of it.
+// CHECK-LABEL: @loaded_ahead_and_used_behind
+// CHECK:         arith.floordivsi
+// CHECK:           array.loop %j to
+// CHECK:             memref.store {{.*}}, %c[
+// CHECK:           array.loop
+// CHECK:             memref.load %v[
+// CHECK:             memref.store {{.*}}, %w[
+// CHECK:         } {small}
+func.func @loaded_ahead_and_used_behind(%c : memref<?xf64>, %b : memref<?x?xf64>, %v : memref<?xf64>, %w : memref<?xf64>, %n : index, %m : index) {
+  %trips = array.loop %k to %n do {
+    %y = memref.load %v[%k] : memref<?xf64>
+    %trips_1 = array.loop %j to %m do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %z = arith.mulf %x, %y : f64
+      %old = memref.load %c[%j] : memref<?xf64>
+      %sum = arith.subf %old, %z : f64
+      memref.store %sum, %c[%j] : memref<?xf64>
+      array.yield
+    }
+    %s = arith.addf %y, %y : f64
+    memref.store %s, %w[%k] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// Behind the inner loop it would be another value.
+// CHECK-LABEL: @kept_when_the_inner_loop_changes_what_was_loaded
+// CHECK-NOT:     arith.floordivsi
+// CHECK:         func.return
+func.func @kept_when_the_inner_loop_changes_what_was_loaded(%c : memref<?xf64>, %b : memref<?x?xf64>, %w : memref<?xf64>, %n : index, %m : index) {
+  %trips = array.loop %k to %n do {
+    %y = memref.load %c[%k] : memref<?xf64>
+    %trips_1 = array.loop %j to %m do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %old = memref.load %c[%j] : memref<?xf64>
+      %sum = arith.subf %old, %x : f64
+      memref.store %sum, %c[%j] : memref<?xf64>
+      array.yield
+    }
+    memref.store %y, %w[%k] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// Nor may additions, whose order is free, come in between.
+// CHECK-LABEL: @kept_when_the_inner_loop_adds_to_what_was_loaded
+// CHECK-NOT:     arith.floordivsi
+// CHECK:         func.return
+func.func @kept_when_the_inner_loop_adds_to_what_was_loaded(%c : memref<?xf64>, %b : memref<?x?xf64>, %n : index, %m : index) {
+  %trips = array.loop %k to %n do {
+    %y = memref.load %c[%k] : memref<?xf64>
+    %trips_1 = array.loop %j to %m do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %old = memref.load %c[%j] : memref<?xf64>
+      %sum = arith.addf %old, %x {ad.adjoint} : f64
+      memref.store %sum, %c[%j] : memref<?xf64>
+      array.yield
+    }
+    %more = arith.addf %y, %y {ad.adjoint} : f64
+    memref.store %more, %c[%k] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// What stands ahead of the inner loop has stored over it.
+// CHECK-LABEL: @kept_when_a_store_ahead_changes_what_was_loaded
+// CHECK-NOT:     arith.floordivsi
+// CHECK:         func.return
+func.func @kept_when_a_store_ahead_changes_what_was_loaded(%c : memref<?xf64>, %b : memref<?x?xf64>, %v : memref<?xf64>, %w : memref<?xf64>, %n : index, %m : index) {
+  %zero = arith.constant 0.0 : f64
+  %trips = array.loop %k to %n do {
+    %y = memref.load %v[%k] : memref<?xf64>
+    memref.store %zero, %v[%k] : memref<?xf64>
+    %trips_1 = array.loop %j to %m do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %old = memref.load %c[%j] : memref<?xf64>
+      %sum = arith.subf %old, %x : f64
+      memref.store %sum, %c[%j] : memref<?xf64>
+      array.yield
+    }
+    memref.store %y, %w[%k] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// The adjoint of a rank-1 update: all rows add to one row, so four of them share it.
+// CHECK-LABEL: @rows_of_a_map_that_add_to_one_row
+// CHECK-NOT:     array.map
+// CHECK:         arith.floordivsi %n
+// CHECK:           array.loop
+// CHECK:             array.loop
+// CHECK-COUNT-4:       memref.load %bar[
+// CHECK:               memref.store {{.*}}, %row[
+// CHECK-NOT:           memref.store {{.*}}, %row[
+// CHECK:               array.yield
+// CHECK:         func.return
+func.func @rows_of_a_map_that_add_to_one_row(%bar : memref<?x?xf64>, %a : memref<?xf64>, %b : memref<?xf64>, %row : memref<?xf64>, %column : memref<?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %top = array.view %a[%c0] dims [-1, 0] extents(%n, %m) steps(%c0, %c1) : memref<?xf64> -> memref<?x?xf64, strided<[0, 1]>>
+  %side = array.view %b[%c0] dims [0, -1] extents(%n, %m) steps(%c1, %c0) : memref<?xf64> -> memref<?x?xf64, strided<[1, 0]>>
+  %to = array.view %row[%c0] dims [-1, 0] extents(%n, %m) steps(%c0, %c1) : memref<?xf64> -> memref<?x?xf64, strided<[0, 1]>>
+  %beside = array.view %column[%c0] dims [0, -1] extents(%n, %m) steps(%c1, %c0) : memref<?xf64> -> memref<?x?xf64, strided<[1, 0]>>
+  array.map(%n, %m) ins(%bar, %top, %side : memref<?x?xf64>, memref<?x?xf64, strided<[0, 1]>>, memref<?x?xf64, strided<[1, 0]>>) outs(%to, %beside : memref<?x?xf64, strided<[0, 1]>>, memref<?x?xf64, strided<[1, 0]>>) kinds ["add", "add"] {
+  ^bb0(%x : f64, %p : f64, %q : f64):
+    %y = arith.mulf %x, %q {ad.adjoint} : f64
+    %z = arith.mulf %x, %p {ad.adjoint} : f64
+    array.yield %y, %z : f64, f64
+  }
+  func.return
+}
+
+// Loops keep the order of the additions of the program, and maps need not: its own maps stay.
+// CHECK-LABEL: @a_map_of_the_program_stays
+// CHECK:         array.map
+// CHECK:         func.return
+func.func @a_map_of_the_program_stays(%bar : memref<?x?xf64>, %row : memref<?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %to = array.view %row[%c0] dims [-1, 0] extents(%n, %m) steps(%c0, %c1) : memref<?xf64> -> memref<?x?xf64, strided<[0, 1]>>
+  array.map(%n, %m) ins(%bar : memref<?x?xf64>) outs(%to : memref<?x?xf64, strided<[0, 1]>>) kinds ["add"] {
+  ^bb0(%x : f64):
+    %y = arith.mulf %x, %x : f64
+    array.yield %y : f64
+  }
+  func.return
+}
+
+// Columns that add to one column share nothing along a row.
+// CHECK-LABEL: @a_map_that_adds_to_a_column_stays
+// CHECK:         array.map
+// CHECK:         func.return
+func.func @a_map_that_adds_to_a_column_stays(%bar : memref<?x?xf64>, %column : memref<?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %to = array.view %column[%c0] dims [0, -1] extents(%n, %m) steps(%c1, %c0) : memref<?xf64> -> memref<?x?xf64, strided<[1, 0]>>
+  array.map(%n, %m) ins(%bar : memref<?x?xf64>) outs(%to : memref<?x?xf64, strided<[1, 0]>>) kinds ["add"] {
+  ^bb0(%x : f64):
+    %y = arith.mulf %x, %x {ad.adjoint} : f64
+    array.yield %y : f64
+  }
+  func.return
+}
+
+// A row may read further on what the row before it has added.
+// CHECK-LABEL: @a_map_that_may_read_the_row_further_on_stays
+// CHECK:         array.map
+// CHECK:         func.return
+func.func @a_map_that_may_read_the_row_further_on_stays(%bar : memref<?x?xf64>, %k : index, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %next = array.view %bar[%c0, %c1] dims [0, 1] extents(%n, %m) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  %to = array.view %bar[%k, %c0] dims [-1, 1] extents(%n, %m) steps(%c0, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[0, 1]>>
+  array.map(%n, %m) ins(%next : memref<?x?xf64, strided<[?, 1]>>) outs(%to : memref<?x?xf64, strided<[0, 1]>>) kinds ["add"] {
+  ^bb0(%x : f64):
+    %y = arith.mulf %x, %x {ad.adjoint} : f64
+    array.yield %y : f64
+  }
+  func.return
+}
+
+// What lies apart along a row is better turned first.
+// CHECK-LABEL: @a_map_over_columns_stays
+// CHECK:         array.map
+// CHECK:         func.return
+func.func @a_map_over_columns_stays(%bar : memref<?x?xf64>, %row : memref<?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %turned = array.view %bar[%c0, %c0] dims [1, 0] extents(%n, %m) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[1, ?]>>
+  %to = array.view %row[%c0] dims [-1, 0] extents(%n, %m) steps(%c0, %c1) : memref<?xf64> -> memref<?x?xf64, strided<[0, 1]>>
+  array.map(%n, %m) ins(%turned : memref<?x?xf64, strided<[1, ?]>>) outs(%to : memref<?x?xf64, strided<[0, 1]>>) kinds ["add"] {
+  ^bb0(%x : f64):
+    %y = arith.mulf %x, %x {ad.adjoint} : f64
+    array.yield %y : f64
+  }
+  func.return
+}

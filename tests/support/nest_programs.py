@@ -47,6 +47,10 @@ class NestWriter:
         if self.often(0.4):
             target = update.partition("= ")[0][:-2]
             after = f"{target} /= 2.0 + a[j, j]"
+            if factor and self.often(
+                0.6
+            ):  # what was loaded ahead of the inner loop is used behind it
+                after = f"{self.element()} -= 0.5 * x"
             lines.append(self.indented(after if self.often(0.7) else self.statement()))
         return "\n".join([*lines, f"    return {BOUNDED}", ""])
 
