@@ -608,6 +608,22 @@ func.func @a_map_that_may_read_the_row_further_on_stays(%bar : memref<?x?xf64>, 
   func.return
 }
 
+// Two matrices and a row: little of it is shared.
+// CHECK-LABEL: @a_map_that_shares_little_stays
+// CHECK:         array.map
+// CHECK:         func.return
+func.func @a_map_that_shares_little_stays(%bar : memref<?x?xf64>, %x : memref<?x?xf64>, %z : memref<?x?xf64>, %row : memref<?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %to = array.view %row[%c0] dims [-1, 0] extents(%n, %m) steps(%c0, %c1) : memref<?xf64> -> memref<?x?xf64, strided<[0, 1]>>
+  array.map(%n, %m) ins(%bar, %x : memref<?x?xf64>, memref<?x?xf64>) outs(%z, %to : memref<?x?xf64>, memref<?x?xf64, strided<[0, 1]>>) kinds ["add", "add"] {
+  ^bb0(%p : f64, %q : f64):
+    %y = arith.mulf %p, %q {ad.adjoint} : f64
+    array.yield %y, %y : f64, f64
+  }
+  func.return
+}
+
 // What lies apart along a row is better turned first.
 // CHECK-LABEL: @a_map_over_columns_stays
 // CHECK:         array.map
