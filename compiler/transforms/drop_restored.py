@@ -23,10 +23,6 @@ After::
       func.return %x : f64
     }
 
-So is the output of a map that stores to each element what it has read there, unless an output before it may
-have written the element at the same point. (What a point reads no other point writes, or the map would read
-all of its inputs first.)
-
 The store in between is dropped where nothing has looked at it since: neither a load of what may be the
 element, nor an op that is more than a load, a store or scalar code (it may read, raise, or leave). Adding
 zero may lose the sign of a zero, which adjoint code may, and no other.
@@ -39,52 +35,29 @@ from dataclasses import dataclass, field
 from xdsl.context import Context
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from ...dialects import array
 from ..rules import ScalarRule, evaluates_body, rule_of
 from ..rules.table import ADJOINT, constant_float
 from .forward_stores import Element, are_apart
-from .map_outputs import is_pure, with_outputs
+from .map_outputs import is_pure
 from .memory_effects import MemoryEffects, Roots, functions
 
 
 @dataclass(frozen=True)
 class DropRestored(ModulePass):
-    """Remove stores that change nothing, or scalar ones that nobody sees."""
+    """Remove scalar stores that change nothing, or that nobody sees."""
 
     name = "drop-restored"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
             effects = MemoryEffects(function)
-            for one in [one for one in function.walk() if isinstance(one, array.MapOp)]:
-                drop_outputs(one, effects)
             for block in list(function.body.block.walk_blocks()):
                 if not evaluates_body_of(block):
                     Elements(effects).drop_in(block)
-
-
-def drop_outputs(op: array.MapOp, effects: MemoryEffects) -> None:
-    """Leave a map without the outputs that store what is there."""
-    if array.READS_FIRST in op.attributes or op.gathers is not None:
-        return
-    keep = [k for k in range(len(op.outs)) if not puts_back(op, k, effects)]
-    if len(keep) < len(op.outs):
-        with_outputs(op, keep)
-
-
-def puts_back(op: array.MapOp, k: int, effects: MemoryEffects) -> bool:
-    """True of an output that stores what the map has read of the same view."""
-    value, out = op.yielded[k], op.outs[k]
-    if op.out_kinds[k] != "store" or not isinstance(value, BlockArgument):
-        return False
-    if value.owner is not op.body.block or op.ins[value.index] is not out:
-        return False
-    written = (effects.roots(earlier) for earlier in op.outs[:k])
-    return all(roots.isdisjoint(effects.roots(out)) for roots in written)
 
 
 def evaluates_body_of(block: Block) -> bool:
