@@ -133,8 +133,15 @@ class ScalarNest:
         self.dependence = Dependence(self.function, self.alias)
 
 
-def parts_of(pair: LoopPair, inside: Sequence[Access], order: LoopOrder) -> Parts | None:
-    """What the pair touches; None where what it loads before the inner loop changes in it."""
+def parts_of(
+    pair: LoopPair, inside: Sequence[Access], order: LoopOrder, *, again: bool = False
+) -> Parts | None:
+    """What the pair touches; None where what it loads before the inner loop changes in it.
+
+    `again`: what it loads there, and uses behind the inner loop, may be loaded there again.
+    """
+    if not again and any(isinstance(op, memref.LoadOp) for op in pair.again):
+        return None
     before, after = accesses_of(pair.before), accesses_of(pair.after)
     if order.any_changed(accesses_of(pair.again), [*before, *inside]):
         return None  # What was loaded before the inner loop would be loaded after it.

@@ -152,6 +152,7 @@ class UnrollAndJam(ModulePass):
                 leaves = [leaf for leaf in leaves_in(loop) if leaf is not loop]
                 if leaves and array.SMALL not in loop.attributes:
                     nest = Nest(function, loop, self.fastmath)
+                    nest.threads = self.threads
                     for leaf in leaves:
                         nest.jam(leaf)
             for one in [] if self.threads else list(ops_of_kind(function, array.MapOp)):
@@ -167,7 +168,9 @@ class UnrollAndJam(ModulePass):
 
 
 class Nest(ScalarNest):
-    """One outermost nest."""
+    """One outermost nest; what `threads` share keeps its iterations apart."""
+
+    threads = False
 
     def jam(self, leaf: array.LoopOp) -> bool:
         """Let iterations of the loop around an innermost one share it, where that pays; whether they do."""
@@ -180,7 +183,7 @@ class Nest(ScalarNest):
         if are_many(inside):
             return False
         ways = [way for way in jams(pair.trips) if self._gains(pair, inside, order, way)]
-        parts = parts_of(pair, inside, order) if ways else None
+        parts = parts_of(pair, inside, order, again=not self.threads) if ways else None
         if parts is None:
             return False
         way = next((way for way in ways if may_jam(way, TIMES, parts, order)), None)
