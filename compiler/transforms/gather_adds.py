@@ -83,7 +83,7 @@ from ..analysis.alias import AliasAnalysis
 from ..rules.table import constant_float
 from .body_slices import inputs_of, slice_of
 from .body_work import swept, work
-from .map_outputs import with_outputs
+from .map_outputs import puts_back, with_outputs
 from .memory_effects import functions
 
 CONTRACT = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
@@ -444,14 +444,6 @@ def rewrite(
     for view in dict.fromkeys(views):
         if view.result.first_use is None:
             Rewriter.erase_op(view)
-
-
-def puts_back(op: array.MapOp, k: int) -> bool:
-    """Whether an output stores what it has read there: the adjoint of an update, `u += f(v)`."""
-    value = op.yielded[k]
-    if op.out_kinds[k] != "store" or value.owner is not op.body.block:
-        return False
-    return op.ins[op.body.block.args.index(value)] is op.outs[k]
 
 
 def touched_by_others(op: array.MapOp, k: int, alias: AliasAnalysis) -> bool:

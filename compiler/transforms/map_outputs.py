@@ -19,6 +19,17 @@ def is_pure(op: Operation) -> bool:
     )
 
 
+def puts_back(op: array.MapOp, k: int) -> bool:
+    """Whether an output stores what the map reads there: the adjoint of an update, `u += f(v)`, say.
+
+    It changes nothing, unless an output before it has written there.
+    """
+    value = op.yielded[k]
+    if op.out_kinds[k] != "store" or op.gathers is not None or value.owner is not op.body.block:
+        return False
+    return op.ins[op.body.block.args.index(value)] is op.outs[k]
+
+
 def with_outputs(
     op: array.MapOp, keep: Sequence[int], kinds: Sequence[array.MapKind] | None = None
 ) -> None:

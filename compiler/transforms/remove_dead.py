@@ -47,7 +47,7 @@ from ...dialects import ad, array, dense
 from ...dialects.within import every_op_of, has_kind_trait
 from ..analysis.views import is_memref
 from ..rules import accesses
-from .map_outputs import with_outputs
+from .map_outputs import puts_back, with_outputs
 from .memory_effects import MemoryEffects, functions
 
 MEMORY = (array.AllocOp, memref.AllocaOp, ad.TapeOp)
@@ -81,18 +81,9 @@ def remove_in(function: func.FuncOp) -> None:
         parent = op.parent_op()
         if op in live.ops:
             if isinstance(op, array.MapOp):
-                outputs = [k for k in range(len(op.outs)) if not puts_back(op, k)]
-                with_outputs(op, [k for k in outputs if (op, k) in live.outputs])
+                with_outputs(op, [k for k in range(len(op.outs)) if live.has_output(op, k)])
         elif parent is function or (parent in live.ops and not isinstance(parent, array.MapOp)):
             Rewriter.erase_op(op)
-
-
-def puts_back(op: array.MapOp, k: int) -> bool:
-    """The output stores to each element what the map has read there."""
-    value, memory = op.yielded[k], op.outs[k]
-    if op.out_kinds[k] != "store" or op.gathers is not None or value not in op.body.block.args:
-        return False
-    return op.ins[op.body.block.args.index(value)] is memory and list(op.outs).count(memory) == 1
 
 
 class Liveness:
@@ -122,6 +113,15 @@ class Liveness:
                 self._mark(op)
         while self._work:
             self._follow(self._work.pop())
+
+    def has_output(self, op: array.MapOp, k: int) -> bool:
+        """Whether an output of a map is live, and puts something else there than what the point finds."""
+        if (op, k) not in self.outputs:
+            return False
+        mine, earlier = self._effects.roots(op.outs[k]), op.outs[:k]
+        as_found = all(mine.isdisjoint(self._effects.roots(m)) for m in earlier)
+        as_found &= array.READS_FIRST not in op.attributes
+        return not (as_found and puts_back(op, k))
 
     def _mark(self, op: Operation) -> None:
         if op not in self.ops and op is not self.function:

@@ -171,3 +171,37 @@ func.func @tapes(%x : f64, %n : index, %i : index) -> f64 {
   %y = memref.load %q[%i] : memref<?xf64>
   func.return %y : f64
 }
+
+// An output that puts back what the map reads changes nothing.
+// CHECK-LABEL: @puts_back
+// CHECK:         array.map(%n) ins(%x : memref<?xf64>) outs(%y : memref<?xf64>) kinds ["add"] {
+func.func @puts_back(%x : memref<?xf64>, %y : memref<?xf64>, %n : index) {
+  array.map(%n) ins(%x : memref<?xf64>) outs(%x, %y : memref<?xf64>, memref<?xf64>) kinds ["store", "add"] {
+  ^bb0(%e : f64):
+    array.yield %e, %e : f64, f64
+  }
+  func.return
+}
+
+// It does where another has written there before.
+// CHECK-LABEL: @puts_back_over_another
+// CHECK:         outs(%v, %x : {{.*}}) kinds ["add", "store"]
+func.func @puts_back_over_another(%x : memref<?xf64>, %n : index, %zero : index, %one : index) {
+  %v = array.view %x[%zero] dims [0] extents(%n) steps(%one) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%n) ins(%x : memref<?xf64>) outs(%v, %x : memref<?xf64, strided<[1]>>, memref<?xf64>) kinds ["add", "store"] {
+  ^bb0(%e : f64):
+    array.yield %e, %e : f64, f64
+  }
+  func.return
+}
+
+// It may where arguments may overlap.
+// CHECK-LABEL: @puts_back_where_arguments_overlap
+// CHECK:         outs(%y, %x : {{.*}}) kinds ["add", "store"]
+func.func @puts_back_where_arguments_overlap(%x : memref<?xf64>, %y : memref<?xf64>, %n : index) attributes {overlaps = [[0 : i64, 1 : i64]]} {
+  array.map(%n) ins(%x : memref<?xf64>) outs(%y, %x : memref<?xf64>, memref<?xf64>) kinds ["add", "store"] {
+  ^bb0(%e : f64):
+    array.yield %e, %e : f64, f64
+  }
+  func.return
+}
