@@ -129,6 +129,12 @@ def strides_of(type_: MemRefType[Attribute]) -> tuple[int | None, ...]:
     return tuple(reversed(strides))
 
 
+def is_by_columns(type_: MemRefType[Attribute]) -> bool:
+    """Whether an array lies in Fortran's order, as far as its type says."""
+    strides = strides_of(type_)
+    return len(strides) > 1 and strides[0] == 1 and not is_contiguous(type_)
+
+
 def is_contiguous(type_: MemRefType[Attribute]) -> bool:
     """True when the type promises C order without gaps (the identity layout)."""
     return isinstance(type_.layout, NoneAttr)

@@ -28,7 +28,7 @@ from .alias import AliasAnalysis
 from .carried_cells import Role, cell_of, is_cell, is_outside, roles
 from .dependence import Dependence
 from .footprint import Point, Region
-from .views import strip_views
+from .views import is_collapsed, strip_views
 
 PAIRS = 600
 """Loops in which more pairs of accesses would have to be compared run in order."""
@@ -99,6 +99,8 @@ class Independence:
             if not any(self.meet(loop, write, a) for a in others):
                 continue
             if self.is_sum(loop, base, others):
+                if any(is_collapsed(a.memref) for a in others) and not has_order(base):
+                    return None
                 shared[base] = None
             elif not is_claimed(loop):
                 return None
@@ -120,6 +122,12 @@ class Independence:
             return False
         free = self.fastmath or is_claimed(loop)
         return all(strip_views(a.memref) is base and is_addition(a, free=free) for a in found)
+
+
+def has_order(base: SSAValue) -> bool:
+    """Whether the type of an array says in which order its elements lie: so do those of a chunk's own."""
+    assert isinstance(base.type, MemRefType)
+    return array.is_contiguous(base.type) or array.is_by_columns(base.type)
 
 
 def is_claimed(loop: array.LoopOp) -> bool:

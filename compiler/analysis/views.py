@@ -29,3 +29,12 @@ def strip_casts(value: SSAValue) -> SSAValue:
     while isinstance(value.owner, memref.CastOp):
         value = value.owner.source
     return value
+
+
+def is_collapsed(view: SSAValue) -> bool:
+    """True where dimensions became one, as the array lies: an array that lies otherwise has no such view."""
+    while isinstance(owner := view.owner, array.AnyView | memref.CastOp):
+        if isinstance(owner, array.CollapseOp):
+            return True
+        view = owner.source
+    return False

@@ -15,14 +15,17 @@ raised, as in order, though later iterations may have run. What is proved indepe
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ...dialects import array
 from ..analysis.carried_cells import Role
 from ..analysis.independence import Independent, is_claimed
+from ..analysis.views import strip_views
 from .checks_to_llvm import raise_overflow
 from .kernel_state import Descriptor, KernelState, memory_type, size_of, value_type
 from .map_nest import combine, identity
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .loops_to_llvm import KernelWriter
+
+VIEWS = (array.ViewOp, array.CollapseOp, memref.CastOp)
 
 OWN_ELEMENT = 0.5
 """Nanoseconds that each element of a chunk's own sums costs: it is zeroed, and added up."""
@@ -231,24 +236,26 @@ class Chunks:
         text.start(on)
         strides = [
             theirs if theirs == ours else text.value(f"select i1 {first}, i64 {theirs}, i64 {ours}")
-            for theirs, ours in zip(given.strides, contiguous(inside, given.extents), strict=True)
+            for theirs, ours in zip(given.strides, compact(inside, own.base, given), strict=True)
         ]
         pointer = text.value(f"select i1 {first}, ptr {given.pointer}, ptr {at}")
         inside.memrefs[own.base] = Descriptor(pointer, given.extents, tuple(strides), given.element)
+        for view in views_from_outside(self.loop, own.base):
+            self.writer.within(inside, partial(self.writer.emit, view))
 
     def add_up(self, own: Own) -> None:
         """Add what the chunks have to the array, one chunk after the other."""
         state, text, d = self.outer, self.outer.text, self.outer.memrefs[own.base]
         others = text.sub(self.cut.chunks, "1")
         tags = state.scopes.tags(own.base)
-        compact = contiguous(state, d.extents)
+        own_strides = compact(state, own.base, d)
         chunk = text.begin_loop(others, (), "chunk")
         start = text.value(
             f"getelementptr i8, ptr {own.memory}, i64 {text.mul(chunk.counter, own.bytes)}"
         )
         loops = [text.begin_loop(n, (), "j") for n in d.extents]
         there, here = "0", "0"
-        for loop, theirs, ours in zip(loops, d.strides, compact, strict=True):
+        for loop, theirs, ours in zip(loops, d.strides, own_strides, strict=True):
             there = text.add(there, text.mul(loop.counter, theirs))
             here = text.add(here, text.mul(loop.counter, ours))
         target = state.offset(d.pointer, d.element, there)
@@ -262,13 +269,32 @@ class Chunks:
         text.end_loop(chunk, (), state.loop_properties())
 
 
-def contiguous(state: KernelState, extents: tuple[str, ...]) -> tuple[str, ...]:
-    """The strides of a fresh array."""
+def views_from_outside(loop: array.LoopOp, base: SSAValue) -> list[Operation]:
+    """What makes the views of an array that a loop uses and that are older than it, in order."""
+    found: dict[Operation, None] = {}
+
+    def add(seen: SSAValue) -> None:
+        made = seen.owner
+        if isinstance(made, VIEWS) and made not in found and not loop.is_ancestor(made):
+            add(made.source)
+            found[made] = None
+
+    for op in loop.walk():
+        for operand in op.operands:
+            if operand is not base and strip_views(operand) is base:
+                add(operand)
+    return list(found)
+
+
+def compact(state: KernelState, base: SSAValue, like: Descriptor) -> tuple[str, ...]:
+    """The strides of a fresh array that lies as another one does."""
+    assert isinstance(base.type, MemRefType)
+    turn = 1 if array.is_by_columns(base.type) else -1
     strides, step = list[str](), "1"
-    for extent in reversed(extents):
+    for extent in like.extents[::turn]:
         strides.append("0" if extent == "1" else step)
         step = state.text.mul(step, extent)
-    return tuple(reversed(strides))
+    return tuple(strides[::turn])
 
 
 def stored(value: str) -> str:

@@ -244,10 +244,8 @@ def move_to_copies(
 def strides_like(state: KernelState, type_: MemRefType[Attribute], memory: Descriptor) -> list[str]:
     """The strides of a compact array of a type: by columns where the type says so, else by rows."""
     rank = len(memory.extents)
-    known = array.strides_of(type_)
-    by_columns = rank > 1 and known[0] == 1 and not array.is_contiguous(type_)
     strides, step = ["1"] * rank, "1"
-    for axis in range(rank) if by_columns else reversed(range(rank)):
+    for axis in range(rank) if array.is_by_columns(type_) else reversed(range(rank)):
         strides[axis] = step
         step = state.text.mul(step, memory.extents[axis])
     return strides

@@ -39,7 +39,7 @@ from ..analysis.affine import Affine, Subscripts, Symbol
 from ..analysis.alias import AliasAnalysis, if_blocks
 from ..analysis.footprint import Dimension, Footprints, Point, never_negative
 from ..analysis.memory_ssa import MemorySSA
-from ..analysis.views import strip_views
+from ..analysis.views import is_collapsed, strip_views
 from ..rules import Access, writes
 from ..rules.descriptors import descriptor_values
 from .versions import Version, is_growable
@@ -376,15 +376,6 @@ def is_apart(root: SSAValue) -> bool:
     owner = root.owner
     is_argument = isinstance(owner, Block) and isinstance(owner.parent_op(), func.FuncOp)
     return is_argument or isinstance(owner, array.AllocOp | memref.AllocaOp)
-
-
-def is_collapsed(view: SSAValue) -> bool:
-    """True where dimensions became one, as the array lies: an array that is filled again lies in C order."""
-    while isinstance(owner := view.owner, array.AnyView | memref.CastOp):
-        if isinstance(owner, array.CollapseOp):
-            return True
-        view = owner.source
-    return False
 
 
 def blocks_of(op: Operation) -> Iterator[Block]:

@@ -68,7 +68,7 @@ def memory_in_order(
     `take` makes the op that has the memory.
     """
     rank = len(extents)
-    if rank < 2 or array.is_contiguous(like) or array.strides_of(like)[0] != 1:
+    if not array.is_by_columns(like):
         return emit(take(extents, element))
     made = emit(take(extents[::-1], element))
     zero, one = index(0, emit), index(1, emit)

@@ -217,6 +217,36 @@ def test_any_number_of_threads(function: Any, of_primal: int, of_gradient: int) 
             assert RUN not in threads.inspect("llvm")
 
 
+def view_of_outside(u, k, y):
+    older = u[1:, ::2].T
+    for i in prange(k.shape[0]):
+        y[i] = np.sin(older[k[i] % 5, k[i] % 3]) * older[0, 1]
+    return y.sum()
+
+
+def flattened_by_columns(u, k, y):
+    flat = u.T.reshape(-1)
+    for i in prange(k.shape[0]):
+        y[i] = np.sin(flat[k[i]]) * u.T.reshape(-1)[0] * u[k[i] % 6, k[i] % 10]
+    return y.sum()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("program", [view_of_outside, flattened_by_columns])
+def test_sums_that_chunks_have_of_their_own(program: Any, order: Any) -> None:
+    """They are seen through views that are older than the loop, and lie as the array does."""
+    rng = np.random.default_rng(2)
+    u, k = np.array(rng.random((6, 10)), order=order), rng.integers(0, 60, 4000)
+    results: list[Any] = []
+    for threads in (False, True):
+        function = mutad.compile(program, grad=True, parallel=threads, cache=False, opt=1)
+        for n in (1, 4, 4) if threads else (1,):
+            thread_pool.limit(n)
+            results += [function.grad(u, k, np.zeros(len(k)), wrt="u") for _ in range(9)]
+    for found in results[1:]:
+        np.testing.assert_allclose(found, results[0], rtol=1e-11)
+
+
 @pytest.mark.parametrize("seed", [1, 25, 40, 303])
 def test_generated_sweeps(seed: int) -> None:
     """Loop nests that overwrite what they read; of 25 an operand is broadcast at run time."""
