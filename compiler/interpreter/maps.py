@@ -67,13 +67,12 @@ def gathered(
         at = [np.arange(n) + o - s for n, o, s in zip(shape, origin, shift, strict=True)]
         inside = [(i >= 0) & (i < n) for i, n in zip(at, window, strict=True)]
         nearest = [np.clip(i, 0, n - 1) for i, n in zip(at, window, strict=True)]
-        values = m.read()[np.ix_(*nearest)] if all(window) else np.zeros(shape)
+        cells = m.root.cells
+        values = np.zeros((*shape, *cells.shape[1:]), cells.dtype)
+        if all(window):
+            values = m.read()[np.ix_(*nearest)]
         if number in how.zeros:
-            values = np.where(
-                np.logical_and.reduce(np.meshgrid(*inside, indexing="ij")),
-                values,
-                values.dtype.type(0),
-            )
+            values[~np.logical_and.reduce(np.meshgrid(*inside, indexing="ij"))] = 0
         found.append(values)
     return found
 

@@ -269,7 +269,7 @@ func.func @in_lanes(%x : memref<?xf64>, %p : f64, %n : index, %x_shadow : memref
 // CHECK-LABEL: @saved_tangents(
 // CHECK-NOT:     ad.mul
 // CHECK:         ad.retry_if
-func.func @saved_tangents(%p : f64, %n : index, %p_dot : f64) -> (f64)
+func.func @saved_tangents(%p : f64, %n : index, %p_dot : f64) -> (f64, f64)
     attributes {moving = array<i64: 0>, moved = array<i64: 0>} {
   %tape = ad.tape
   %cell = memref.alloca() : memref<f64>
@@ -293,13 +293,13 @@ func.func @saved_tangents(%p : f64, %n : index, %p_dot : f64) -> (f64)
     array.yield
   }
   %sum = memref.load %cell[] : memref<f64>
-  func.return %sum : f64
+  func.return %p, %sum : f64, f64
 }
 
 // CHECK-LABEL: @saved_tangent_is_compared(
 // CHECK:         ad.mul
 // CHECK-NOT:     ad.retry_if
-func.func @saved_tangent_is_compared(%p : f64, %n : index, %p_dot : f64) -> (f64)
+func.func @saved_tangent_is_compared(%p : f64, %n : index, %p_dot : f64) -> (f64, f64)
     attributes {moving = array<i64: 0>, moved = array<i64: 0>} {
   %tape = ad.tape
   %cell = memref.alloca() : memref<f64>
@@ -323,5 +323,5 @@ func.func @saved_tangent_is_compared(%p : f64, %n : index, %p_dot : f64) -> (f64
     array.yield
   }
   %last = memref.load %cell[] : memref<f64>
-  func.return %last : f64
+  func.return %p, %last : f64, f64
 }
