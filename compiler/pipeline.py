@@ -133,7 +133,7 @@ EVERYTHING = "all"
 class Options:
     """What the user may choose about one compilation; part of its cache key."""
 
-    saves: str = "minimal"  # "minimal" | "all" | "forbid"
+    saves: str = "minimal"  # "minimal" | "fewest" | "all" | "forbid"
     fastmath: bool = False
     boundscheck: bool = True
     opt: int = 3

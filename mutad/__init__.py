@@ -269,7 +269,8 @@ def compile(function: Any = None, /, *, grad: bool = False, **options: Unpack[Op
     """Compile a function for the arguments it will be called with; a decorator, with or without options.
 
     grad: the gradient methods exist, and the first call checks that they can be compiled.
-    saves: "minimal" (the default), "all", or "forbid": a gradient that has to save is an error.
+    saves: "minimal" (the default), "fewest": of bytes, whatever is computed twice, "all", or "forbid": a
+        gradient that has to save is an error.
     memory: how many bytes a gradient may save, a number or "256MiB": where its plan takes more, a loop is
         checkpointed, and the reverse sweep runs steps again; ("1GiB", "disk:/scratch"): from a file as well.
     fastmath: the primal may contract and reassociate as well.

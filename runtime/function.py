@@ -69,7 +69,7 @@ else:  # without defaults, which the language has from 3.13 on
 class Options(TypedDict, total=False):
     """What `mutad.compile` takes besides `grad`: see there."""
 
-    saves: Literal["minimal", "all", "forbid"]
+    saves: Literal["minimal", "fewest", "all", "forbid"]
     memory: int | str | tuple[int | str, str] | None
     fastmath: bool
     boundscheck: bool
@@ -150,8 +150,8 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
             advice = f" ({OPTIONS[name]})" if name in OPTIONS else ""
             raise TypeError(f"compile() has no option {name!r}{advice}; there are {known}")
         elif name == "saves":
-            if value not in ("minimal", "all", "forbid"):
-                raise ValueError(f"saves={value!r}: use 'minimal', 'all' or 'forbid'")
+            if value not in ("minimal", "fewest", "all", "forbid"):
+                raise ValueError(f"saves={value!r}: use 'minimal', 'fewest', 'all' or 'forbid'")
         elif name == "opt":
             if isinstance(value, bool) or value not in (0, 1, 2, 3):
                 raise ValueError(f"opt={value!r}: use 0, 1, 2 or 3")

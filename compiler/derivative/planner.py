@@ -20,7 +20,7 @@ A read can also be saved at the store that kills it, together with all others th
 *old contents* of the store (`overwritten`). Which of them to save is chosen before the cut, and the
 cheapest choice is taken: `selection`.
 
-    minimal   save the cut
+    minimal   save the cut; that of "fewest" where functions are spared by longer tapes than it has
     fewest    the same where bytes alone count: no function is spared by a save
     all       save every needed value that is not free: the reference that needs no analysis
     forbid    refuse a program that needs any save
@@ -31,12 +31,15 @@ For those who look for an error in a plan, `minimal:3` decides on the first thre
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import cast
 
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
+from ...dialects import array
 from ...dialects.within import every_op
 from ..analysis.activity import Activity
 from ..analysis.needed import Needed
@@ -60,7 +63,7 @@ from .plan import (
     Save,
     Saved,
 )
-from .segments import Margins, is_recomputable
+from .segments import Margins, Segment, enclosing_loops, is_recomputable
 from .value_graph import ValueGraph, numbers_of
 from .versions import Version
 
@@ -72,26 +75,50 @@ def make_plan(function: func.FuncOp, activity: Activity, saves: str) -> Plan:
     """
     needed = Needed(function, activity)
     mode, _, trusted = saves.partition(":")
-    refused = frozenset[Version]()
-    while True:
-        planner = Planner(
-            ValueGraph(
-                function,
-                needed,
-                trusting=mode != "all",
-                bytes_alone=mode == "fewest",
-                refused=refused,
-            ),
-            int(trusted) if trusted else None,
-        )
-        plan = planner.plan()
-        lost = planner.lost_contents()
-        if not lost:
-            break
-        refused |= lost
+    most = int(trusted) if trusted else None
+    plan, spares = plan_of(function, needed, mode, most)
+    if spares and plan.saves:
+        fewest, _ = plan_of(function, needed, "fewest", most)
+        if not are_no_longer(plan.saves, fewest.saves):
+            plan = fewest
     if mode == "forbid" and plan.saves:
         raise forbidden(plan)
     return plan
+
+
+def plan_of(
+    function: func.FuncOp, needed: Needed, mode: str, trusted: int | None
+) -> tuple[Plan, bool]:
+    """The plan of a mode, and whether functions had a price in it."""
+    refused = frozenset[Version]()
+    while True:
+        trusting, bytes_alone = mode != "all", mode == "fewest"
+        graph = ValueGraph(
+            function, needed, trusting=trusting, bytes_alone=bytes_alone, refused=refused
+        )
+        planner = Planner(graph, trusted)
+        plan = planner.plan()
+        lost = planner.lost_contents()
+        if not lost:
+            return plan, graph.prices.spares
+        refused |= lost
+
+
+def are_no_longer(saves: Sequence[Save], others: Sequence[Save]) -> bool:
+    """Each save is over extents that one of the others is over, too: a multiple of their bytes at most."""
+    extents = [extents_of(save.segment) for save in others]
+    return all(any(extents_of(save.segment) <= of for of in extents) for save in saves)
+
+
+def extents_of(segment: Segment) -> Counter[object]:
+    """What the size of all that is saved is a product of: trips and extents, without constants."""
+    loops = [*segment.loops, *enclosing_loops(cast(Block, segment.push_before.parent))]
+    numbers = [*(loop if loop.count is None else loop.count for loop in loops), *segment.own]
+    return Counter(n for n in numbers if not is_constant(n))
+
+
+def is_constant(number: object) -> bool:
+    return isinstance(number, SSAValue) and array.constant_value(number) is not None
 
 
 class Planner:

@@ -66,6 +66,8 @@ class Prices:
 
     def __init__(self, kills: Kills, *, bytes_alone: bool = False) -> None:
         self.bytes_alone = bytes_alone
+        self.spares = False
+        """Whether a function had a price."""
         self._independence = Independence(kills.function, kills.dependence, fastmath=True)
         self._alike: dict[Operation | None, bool] = {}
         self.nominal = Nominal(kills.dependence.footprints.subscripts)
@@ -136,7 +138,10 @@ class Prices:
             return 0.0
         at = around if isinstance(around, array.MapOp) else op
         results = self.of_segment(self.segment(value, at))
-        return FUNCTION_OF_ELEMENTS * results if results <= TAPE_IN_CACHE else 0.0
+        if results > TAPE_IN_CACHE:
+            return 0.0
+        self.spares = True
+        return FUNCTION_OF_ELEMENTS * results
 
     def _is_of_elements(self, around: Operation | None) -> bool:
         """The points of a map, or iterations that share nothing but sums."""

@@ -61,6 +61,14 @@ def sines(x, w, steps):
     return (x * x).sum()
 
 
+def of_a_number_a_step(x, w, steps):
+    rate, total = w[0], 0.0
+    for _ in range(steps):
+        rate = 0.9 * rate + 0.1 * rate * rate
+        total += np.exp(-x * rate).sum()
+    return total
+
+
 @dataclass(frozen=True)
 class Case:
     function: Callable[..., Any]
@@ -87,6 +95,8 @@ def test_functions_are_spared_where_that_is_faster(case: Case) -> None:
     x, w = np.random.default_rng(0).random((2, N))
     made = compile(case.function, grad=True, cache=False, opt=1)
     assert made.explain(x, w, STEPS, wrt=(0, 1)).saved_bytes == 8 * N * case.saved
+    fewest = compile(case.function, grad=True, cache=False, opt=1, saves="fewest")
+    assert fewest.explain(x, w, STEPS, wrt=(0, 1)).saved_bytes == 8 * N * case.fewest
     tight = compile(case.function, grad=True, cache=False, opt=1, memory="1MB")
     assert tight.explain(x, w, STEPS, wrt=(0, 1)).saved_bytes == 8 * N * case.fewest
     check_gradient(made, x.copy(), w, STEPS, wrt=(0, 1))
@@ -102,6 +112,14 @@ def test_many_results_are_computed_again() -> None:
     x, w = np.random.default_rng(0).random((2, 6, 7))
     made = compile(of_grids, grad=True, cache=False, opt=1)
     assert made.explain(x, w, STEPS, wrt=(0, 1)).saved_bytes == 8 * STEPS * x[1:-1].size
+    check_gradient(made, x, w, STEPS, wrt=(0, 1))
+
+
+def test_no_tape_is_longer_for_it() -> None:
+    """A number a step is saved, and the functions of n elements are computed again."""
+    x, w = np.random.default_rng(0).random((2, N))
+    made = compile(of_a_number_a_step, grad=True, cache=False, opt=1)
+    assert made.explain(x, w, STEPS, wrt=(0, 1)).saved_bytes <= 8 * 2 * (STEPS + 1)
     check_gradient(made, x, w, STEPS, wrt=(0, 1))
 
 

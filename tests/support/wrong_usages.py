@@ -1661,7 +1661,7 @@ wrong_call("savez", lambda: mutad.compile(savez="all"), "no option 'savez'; ther
 wrong_call(
     "saves",
     lambda: mutad.compile(saves="none"),
-    "use 'minimal', 'all' or 'forbid'",
+    "use 'minimal', 'fewest', 'all' or 'forbid'",
     exception=ValueError,
 )
 wrong_call("opt", lambda: mutad.compile(opt=4), "use 0, 1, 2 or 3", exception=ValueError)
