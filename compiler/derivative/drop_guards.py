@@ -255,16 +255,16 @@ def primal_of(value: SSAValue, function: func.FuncOp) -> SSAValue:
 
 
 def made_by_caller(function: func.FuncOp) -> Iterator[int]:
-    """The arguments that a caller makes anew where a call is made anew: shadows, and tangents of shadows."""
+    """The arguments that a caller makes anew where a call is made anew: shadows, and tangents beside them.
+
+    Directions of Hessian products are copies where they are stored to; those of tangents are the caller's.
+    """
     if "shadows" not in function.attributes:
         return
     shadows = shadow_arguments(function)
     yield from shadows
     if "moving" in function.attributes:
-        moving = listed(function, "moving")
-        yield from (
-            p for k, p in zip(moving, moving_arguments(function), strict=True) if k in shadows
-        )
+        yield from moving_arguments(function)
 
 
 def may_raise(op: Operation) -> bool:

@@ -24,6 +24,8 @@ from ..analysis.effects import is_private
 from ..rules import reads
 from ..rules.calls import argument_of, count_in_record
 
+Checkpointed = activation.StepsOp | activation.ReverseStepsOp
+
 KEEPING: dict[type[Operation], tuple[int, ...]] = {
     arith.AddfOp: (0, 1),
     arith.SubfOp: (0, 1),
@@ -125,9 +127,22 @@ class NanFlow:
             self.outcomes[function][op.arguments[index]] = None
             return True
         if index >= len(op.arguments) - count_in_record(function, "keeps"):
-            return False
+            return self.keep(function, op, index)
         calls = self.calls.get(function.sym_name.data, ())
         return all(isinstance(c, activation.CallOp) and self.reach(c.called[index]) for c in calls)
+
+    def keep(self, function: func.FuncOp, op: Operation, index: int) -> bool:
+        """Follow what a step keeps to what its backward function is given first; it returns nothing else."""
+        name, own = function.sym_name.data, len(op.operands) - count_in_record(function, "keeps")
+        backward = self.private.get(f"{name.removesuffix(activation.FORWARD)}{activation.BACKWARD}")
+        if index < own or backward is None or not self.is_step(name):
+            return False
+        held = backward.body.block.args[index - own]
+        return self.reach_root(held) if is_memory(held) else self.reach(held)
+
+    def is_step(self, name: str) -> bool:
+        """Whether a function runs as a step of checkpointed loops alone."""
+        return all(isinstance(call, Checkpointed) for call in self.calls.get(name, ()))
 
     # Memory.
 
@@ -177,10 +192,9 @@ class NanFlow:
 
     def reach_operands(self, callee: func.FuncOp, root: BlockArgument, call: Operation) -> bool:
         """What a call hands in for an argument; shadows take turns from step to step."""
-        if isinstance(call, activation.ReverseStepsOp):
-            return callee.sym_name.data.endswith(activation.BACKWARD) and all(
-                map(self.reach_memory, call.shadows)
-            )
+        if isinstance(call, Checkpointed):
+            handed = handed_in(callee, call)
+            return root not in handed or all(map(self.reach_memory, handed[root]))
         if not isinstance(call, activation.CallOp):
             return False
         place = argument_of(callee, root.index)
@@ -192,11 +206,13 @@ class NanFlow:
         last = function.body.block.last_op
         assert last is not None
         roots = self.alias[function].roots
-        for value in last.operands:
-            if isinstance(value.type, MemRefType) and root in roots(value):
-                if function not in self.outcomes or is_growable(root):
-                    return False
+        for index, value in enumerate(last.operands):
+            if not isinstance(value.type, MemRefType) or root not in roots(value):
+                continue
+            if function in self.outcomes and not is_growable(root):
                 self.outcomes[function][value] = None
+            elif function in self.outcomes or not self.keep(function, last, index):
+                return False
         return True
 
     def read(self, target: SSAValue | None) -> bool:
@@ -231,11 +247,10 @@ class NanFlow:
                     place = argument_of(callee, k)
                     if place is not None and isinstance(argument.type, MemRefType):
                         yield op.arguments[place], argument
-            case activation.ReverseStepsOp():
-                callee = self.private[f"{op.target}{activation.BACKWARD}"]
-                shadows = list(callee.body.block.args)[-len(op.shadows) :] if op.shadows else []
-                yield from ((one, shadow) for one in op.shadows for shadow in shadows)
-                yield from ((one, None) for one in op.arguments if is_memory(one))
+            case activation.StepsOp() | activation.ReverseStepsOp():
+                for name in activation.called_by(op):
+                    for argument, ones in handed_in(self.private[name], op).items():
+                        yield from ((one, argument) for one in ones)
             case _:
                 yield from ((access.memref, None) for access in reads(op))
 
@@ -248,6 +263,22 @@ class NanFlow:
 
 def is_call(op: Operation) -> bool:
     return isinstance(op, activation.CallOp | activation.CheckpointedOp)
+
+
+def handed_in(callee: func.FuncOp, op: Checkpointed) -> dict[SSAValue, list[SSAValue]]:
+    """The memory that each argument of a step's function may be: arrays take turns from step to step.
+
+    The backward function is given what steps keep, then shadows.
+    """
+    args = callee.body.block.args
+    if callee.sym_name.data.endswith(activation.BACKWARD):
+        shadows = list(op.shadows) if isinstance(op, activation.ReverseStepsOp) else []
+        return dict.fromkeys(args[len(args) - len(shadows) :], shadows)
+    found: dict[SSAValue, list[SSAValue]] = {}
+    for k, argument in enumerate(args[len(args) - len(op.arguments) :]):
+        if is_memory(argument):
+            found[argument] = [op.arguments[j] for j in activation.in_turns([k], op.permutation)]
+    return found
 
 
 def is_growable(root: SSAValue) -> bool:

@@ -200,6 +200,15 @@ def test_guards_come_back_where_they_are_needed() -> None:
     assert np.isfinite(wanted).all()
     found = tightest(masked, lambda gradient: gradient.vjp(u.copy(), 0.3, 25)[1](1.0))
     assert np.array_equal(found, wanted)
+    several = CHANCE.uniform(-1, 1, (3, *u.shape))
+    for given in ({"direction": several[0]}, {"direction": several, "batch": 3}):
+
+        def product(gradient: Any, given: Any = given) -> Any:
+            return gradient.hvp(u.copy(), 0.3, 25, **given)
+
+        again = product(compiled(masked, None))
+        assert np.isfinite(again).all()
+        assert np.array_equal(tightest(masked, product), again)
 
 
 def shown(u, steps):
