@@ -272,7 +272,7 @@ def refuse_captured(dispatcher: Dispatcher) -> None:
             )
 
 
-def assigned(target, source):  # type: ignore[no-untyped-def]
+def assigned(target: Any, source: Any) -> None:
     target[...] = source
 
 

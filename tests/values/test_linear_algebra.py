@@ -5,6 +5,7 @@ import pytest
 from scipy import linalg
 
 from mutad import CompileError, check_gradient, compile
+from mutad.compiler.frontend.library import written_dense
 
 RNG = np.random.default_rng(5)
 M = RNG.normal(size=(4, 4))
@@ -212,3 +213,21 @@ def test_singular_matrices(n):
     same(tuple(compile(lambda a: np.linalg.slogdet(a), opt=1)(a)), tuple(np.linalg.slogdet(a)))
     a[0, 0] = np.nan
     assert np.isnan(compile(solution, opt=1)(a, a[0])).any()
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_what_python_computes_for_whole_operations(n):
+    """The oracle of the IR's interpreter, against NumPy and SciPy."""
+    a, b = SPD[:n, :n] @ np.diag(RNG.normal(size=n)), RNG.normal(size=(n, 2))
+    lu, pivots, x = a.copy(), np.zeros(n, np.int64), b.copy()
+    assert written_dense.eliminate(lu, pivots) == 0
+    np.testing.assert_allclose(lu, linalg.lu_factor(a)[0], rtol=1e-10)
+    assert written_dense.solve_factored(lu, pivots, x) is x
+    np.testing.assert_allclose(x, np.linalg.solve(a, b), rtol=1e-9)
+    size = written_dense.log_determinant(lu, pivots)
+    np.testing.assert_allclose(size, np.linalg.slogdet(a)[1], rtol=1e-9)
+    low = SPD[:n, :n].copy()
+    assert written_dense.lower_factor(low) == 0
+    np.testing.assert_allclose(low, np.linalg.cholesky(SPD[:n, :n]), rtol=1e-10)
+    assert written_dense.lower_factor(-SPD[:n, :n]) == 1
+    assert written_dense.eliminate(np.zeros((n, n)), pivots) == 1
