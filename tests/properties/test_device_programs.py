@@ -8,13 +8,13 @@ In place, and launched by compiled code through the emulated driver.
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from device_oracle import check_kernels
+from generated import seeds_of
 from gradient_oracle import GradientCase
 from hypothesis import given
 from on_device import on_device, on_host
@@ -36,11 +36,6 @@ KINDS: dict[str, Callable[[int], Any]] = {
 IN_CI = "0:2"
 
 
-def seeds() -> range:
-    first, _, last = os.environ.get("MUTAD_KERNELS", IN_CI).rpartition(":")
-    return range(int(first or 0), int(last))
-
-
 def outcome(compiled: Any, given: tuple[Any, ...], wrt: tuple[str, ...]) -> list[Any]:
     """The value, the gradients, and what is left of the arguments; or the exception, and these."""
     try:
@@ -52,7 +47,7 @@ def outcome(compiled: Any, given: tuple[Any, ...], wrt: tuple[str, ...]) -> list
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", seeds_of("MUTAD_KERNELS", IN_CI))
 def test_kernels_compute_what_the_cpu_does(kind: str, seed: int) -> None:
     """What is refused is no program of a device: some of the loops over elements."""
     program = KINDS[kind](seed)

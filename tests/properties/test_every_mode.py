@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,7 +16,7 @@ from chain_programs import chain_program
 from control_programs import control_programs
 from counter_programs import counter_programs
 from fit_oracle import check_exact_fit
-from generated import Drawn, function_of
+from generated import Drawn, function_of, seeds_of
 from gradient_oracle import GradientCase, NotSmoothHereError
 from list_programs import list_programs
 from nest_programs import nest_program
@@ -93,11 +92,6 @@ FAMILIES: dict[str, Callable[[int], Case]] = {
 """Recursive programs, and those with objects, take no rows of arrays: `check_gradient` has their modes."""
 
 
-def seeds() -> range:
-    first, _, last = os.environ.get("MUTAD_MODES", IN_CI).rpartition(":")
-    return range(int(first or 0), int(last))
-
-
 def case_of(family: str, number: int) -> GradientCase:
     """The first of a hundred programs of a family that runs to its end, compiled too, with finite numbers."""
     for seed in range(100 * number, 100 * number + 100):
@@ -125,7 +119,7 @@ def total_of(result: Any) -> float:
     return 0.0 if result is None else float(np.sum(result))
 
 
-@pytest.mark.parametrize("number", seeds())
+@pytest.mark.parametrize("number", seeds_of("MUTAD_MODES", IN_CI))
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_mode(family: str, number: int) -> None:
     case = case_of(family, number)

@@ -4,12 +4,12 @@
 """
 
 import math
-import os
 from collections.abc import Callable
 from contextlib import suppress
 
 import numpy as np
 import pytest
+from generated import seeds_of
 from gradient_oracle import GradientCase, NotSmoothHereError
 from line_programs import LineProgram, line_program
 from point_programs import PointProgram, point_program
@@ -23,16 +23,11 @@ OPTIONS = (("cache", False), ("opt", 1))
 ROUNDING = Tolerance(ulp=64, terms=lambda *_: [1e3])
 
 
-def seeds() -> range:
-    first, _, last = os.environ.get("MUTAD_POINTS", IN_CI).rpartition(":")
-    return range(int(first or 0), int(last))
-
-
 MAKERS = (point_program, line_program)
 
 
 @pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", seeds_of("MUTAD_POINTS", IN_CI))
 def test_points_that_run_in_blocks(
     seed: int, make: Callable[[int], PointProgram | LineProgram], monkeypatch: pytest.MonkeyPatch
 ) -> None:

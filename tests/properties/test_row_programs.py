@@ -3,9 +3,8 @@
 `MUTAD_ROWS=2000` looks at as many programs, `MUTAD_ROWS=5000:6000` at those of these seeds.
 """
 
-import os
-
 import pytest
+from generated import seeds_of
 from gradient_oracle import GradientCase
 from row_programs import row_program
 
@@ -15,12 +14,7 @@ from mutad.compiler.transforms import fuse_rows
 IN_CI = "0:6"
 
 
-def seeds() -> range:
-    first, _, last = os.environ.get("MUTAD_ROWS", IN_CI).rpartition(":")
-    return range(int(first or 0), int(last))
-
-
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", seeds_of("MUTAD_ROWS", IN_CI))
 def test_rows_that_maps_hand_on(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuse_rows, "BLOCK", (1, 4, 20)[seed % 3])
     monkeypatch.setattr(fuse_rows, "SMALL", 0)

@@ -3,12 +3,12 @@
 `MUTAD_SHARED_VIEWS=500` looks at as many programs, `MUTAD_SHARED_VIEWS=500:600` at those of these seeds.
 """
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from generated import seeds_of
 from shared_view_programs import shared_view_program
 
 import mutad
@@ -19,11 +19,6 @@ from mutad.runtime import thread_pool
 IN_CI = "0:6"
 
 
-def seeds() -> range:
-    first, _, last = os.environ.get("MUTAD_SHARED_VIEWS", IN_CI).rpartition(":")
-    return range(int(first or 0), int(last))
-
-
 @pytest.fixture(autouse=True)
 def tiny_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(parallel_regions, "GRAIN", 5.0)
@@ -32,7 +27,7 @@ def tiny_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     thread_pool.limit(thread_pool.get_num_threads())
 
 
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", seeds_of("MUTAD_SHARED_VIEWS", IN_CI))
 def test_threads_add_up_what_they_share(seed: int) -> None:
     program = shared_view_program(seed)
     alone, in_threads = (

@@ -3,10 +3,10 @@
 `MUTAD_SLICES=2000` looks at as many programs, `MUTAD_SLICES=5000:6000` at those of these seeds.
 """
 
-import os
 from contextlib import suppress
 
 import pytest
+from generated import seeds_of
 from gradient_oracle import GradientCase, NotSmoothHereError
 from python_oracle import Tolerance, assert_same_outcome, run
 from slice_programs import slice_program
@@ -18,12 +18,7 @@ OPTIONS = (("cache", False), ("opt", 1))
 ROUNDING = Tolerance(ulp=64, terms=lambda *_: [1e3])
 
 
-def seeds() -> range:
-    first, _, last = os.environ.get("MUTAD_SLICES", IN_CI).rpartition(":")
-    return range(int(first or 0), int(last))
-
-
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", seeds_of("MUTAD_SLICES", IN_CI))
 def test_slices_by_counters(seed: int) -> None:
     program = slice_program(seed)
     function = program.function()

@@ -3,9 +3,8 @@
 `MUTAD_STENCILS=2000` looks at as many programs, `MUTAD_STENCILS=5000:6000` at those of these seeds.
 """
 
-import os
-
 import pytest
+from generated import seeds_of
 from gradient_oracle import GradientCase, NotSmoothHereError
 from reach_oracle import check_cotangents_reach
 from stencil_programs import stencil_program
@@ -15,12 +14,7 @@ from mutad.compiler.transforms import fuse_rows
 IN_CI = "0:8"
 
 
-def seeds() -> range:
-    first, _, last = os.environ.get("MUTAD_STENCILS", IN_CI).rpartition(":")
-    return range(int(first or 0), int(last))
-
-
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", seeds_of("MUTAD_STENCILS", IN_CI))
 def test_gradients_of_stencils(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 2:  # whole arrays, or a few rows at a time
         monkeypatch.setattr(fuse_rows, "BLOCK", (1, 4, 20)[seed % 3])

@@ -3,7 +3,6 @@
 `MUTAD_STEPPED=2000` looks at as many programs, `MUTAD_STEPPED=5000:6000` at those of these seeds.
 """
 
-import os
 import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -11,17 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from generated import seeds_of
 from stepped_programs import SteppedProgram, stepped_program
 
 import mutad
 
 IN_CI = "0:8"
 WRT = ("u", "v", "w")
-
-
-def seeds() -> range:
-    first, _, last = os.environ.get("MUTAD_STEPPED", IN_CI).rpartition(":")
-    return range(int(first or 0), int(last))
 
 
 def outcome(program: SteppedProgram, memory: Any, saves: str = "minimal") -> list[Any]:
@@ -91,7 +86,7 @@ def require_equal(found: list[Any], wanted: list[Any]) -> None:
             np.testing.assert_allclose(*of_both, rtol=0, atol=1e-13)
 
 
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", seeds_of("MUTAD_STEPPED", IN_CI))
 def test_gradients_within_budgets(seed: int) -> None:
     """What only a run can tell is refused."""
     program = stepped_program(seed)

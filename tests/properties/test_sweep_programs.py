@@ -3,7 +3,6 @@
 `MUTAD_SWEEPS=2000` looks at as many programs, `MUTAD_SWEEPS=5000:6000` at those of these seeds.
 """
 
-import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from generated import seeds_of
 from gradient_oracle import GradientCase, NotSmoothHereError
 from reach_oracle import check_cotangents_reach, check_tangents_reach
 from sweep_programs import SweepProgram, sweep_program
@@ -23,12 +23,7 @@ VECTORS = 37
 """A size at which users' code has vectors, and numbers that are left."""
 
 
-def seeds() -> range:
-    first, _, last = os.environ.get("MUTAD_SWEEPS", IN_CI).rpartition(":")
-    return range(int(first or 0), int(last))
-
-
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", seeds_of("MUTAD_SWEEPS", IN_CI))
 def test_gradients_of_sweeps(seed: int) -> None:
     program = sweep_program(seed)
     options = (("cache", False), ("opt", 1))
@@ -43,13 +38,13 @@ def test_gradients_of_sweeps(seed: int) -> None:
         pass  # What the differences cannot tell, saving everything has told.
 
 
-@pytest.mark.parametrize("seed", seeds()[::4])
+@pytest.mark.parametrize("seed", seeds_of("MUTAD_SWEEPS", IN_CI)[::4])
 def test_sweeps_within_the_least_budget(seed: int) -> None:
     """The same gradient, bit for bit, from as few saved bytes as possible."""
     check_least_budget(sweep_program(seed), opt=1)
 
 
-@pytest.mark.parametrize("seed", seeds()[9::8])
+@pytest.mark.parametrize("seed", seeds_of("MUTAD_SWEEPS", IN_CI)[9::8])
 def test_vector_code_of_sweeps_within_the_least_budget(seed: int) -> None:
     check_least_budget(replace(sweep_program(seed), n=VECTORS), opt=3)
 

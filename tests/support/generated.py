@@ -6,6 +6,7 @@ import ast
 import builtins
 import hashlib
 import linecache
+import os
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -24,6 +25,12 @@ def function_of(source: str, name: str, names: dict[str, Any] | None = None) -> 
     found: dict[str, Any] = {"__name__": "generated", **(names or {})}
     exec(builtins.compile(source, file, "exec"), found)
     return found[name]
+
+
+def seeds_of(variable: str, in_ci: str) -> range:
+    """The seeds that a variable of the environment asks for: `2000` programs, or those from `5000:6000`."""
+    first, _, last = os.environ.get(variable, in_ci).rpartition(":")
+    return range(int(first or 0), int(last))
 
 
 class Drawn:
