@@ -34,6 +34,7 @@ from .inspection import Inspection
 
 if TYPE_CHECKING:
     from .function import DifferentiableFunction
+    from .sparsity import Sparsity
 
 Spec = dict[str, Any]
 Axes = tuple[int | None, ...]
@@ -50,13 +51,14 @@ class Batched:
     """What `mutad.batch` returns: called as the function is, mapped arguments with one axis more.
 
     Results are stacked: numbers to an array of shape `(n,)`, arrays to one of `(n, *shape)`, tuples item by
-    item. `grad`, `value_and_grad` and `hvp` are those of the sum of the results, so the gradient of a mapped
-    argument has each item's, and that of a shared one their sum; `value_and_grad` returns all results.
+    item. `grad`, `value_and_grad`, `hvp` and `hessian` are those of the sum of the results, so the gradient of
+    a mapped argument has each item's, and that of a shared one their sum; `value_and_grad` returns all results.
     """
 
     def __init__(self, function: DifferentiableFunction | Batched, in_axes: Any = 0) -> None:
         self.function, self.in_axes = function, in_axes
         self.axes = axes_of(function.parameters, in_axes)
+        self.__name__, self.__qualname__ = function.__name__, f"batch of {function.__qualname__}"
         self._loops: dict[Any, Loops] = {}
 
     @property
@@ -76,10 +78,10 @@ class Batched:
         loops, bound = self._loops_for(args, kwargs)
         return loops.stacking(*bound)
 
-    def vjp(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+    def vjp(self, *args: Any, wrt: Any = 0, batch: int | None = None, **kwargs: Any) -> Any:
         """The stacked results, and `back`, which takes their cotangents: as of any compiled function."""
         loops, bound = self._loops_for(args, kwargs)
-        return loops.stacking.vjp(*bound, wrt=wrt)
+        return loops.stacking.vjp(*bound, wrt=wrt, batch=batch)
 
     def pullback(self, *args: Any, cotangent: Any = None, **kwargs: Any) -> Any:
         """`pullback` of the stacked results, on your shadows."""
@@ -112,6 +114,18 @@ class Batched:
         loops, bound = self._loops_for(args, kwargs)
         return loops.stacking.jacobian(*bound, wrt=wrt, mode=mode, sparsity=sparsity)
 
+    def jacobian_sparsity(
+        self, *args: Any, wrt: Any = 0, mode: str = "auto", **kwargs: Any
+    ) -> Sparsity:
+        """Which elements of the stacked results depend on which of the arguments."""
+        loops, bound = self._loops_for(args, kwargs)
+        return loops.stacking.jacobian_sparsity(*bound, wrt=wrt, mode=mode)
+
+    def linear_operator(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """The Jacobian of the stacked results as an operator."""
+        loops, bound = self._loops_for(args, kwargs)
+        return loops.stacking.linear_operator(*bound, wrt=wrt)
+
     def grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """The gradients of all items; of shared arguments their sum."""
         return self.value_and_grad(*args, wrt=wrt, **kwargs)[1]
@@ -140,6 +154,14 @@ class Batched:
             *bound, values, wrt=wrt, direction=direction, batch=batch, mode=mode
         )
         return values, gradient, product
+
+    def hessian(self, *args: Any, wrt: Any = 0, sparsity: Any = None, **kwargs: Any) -> Any:
+        """The Hessian of the sum of the results: of mapped arguments 0 between two items.
+
+        With `sparsity="auto"` it is sparse, and one item's directions go along with those of all others.
+        """
+        summing, bound, values = self._summing_for(args, kwargs)
+        return summing.hessian(*bound, values, wrt=wrt, sparsity=sparsity)
 
     def explain(
         self,

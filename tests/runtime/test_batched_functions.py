@@ -220,6 +220,40 @@ def plainly_doubled(x):
     return 2.0 * x
 
 
+def test_hessians_are_those_of_the_sum() -> None:
+    u, along = arrays(2, 4), arrays(3, 2, 4)
+    full = mutad.hessian(heats)(u.copy(), 0.1)
+    mixed = heats.hessian(u.copy(), 0.1, wrt=("u", "k"))
+    for k in range(2):
+        alone = heat.hessian(u[k].copy(), 0.1, wrt=("u", "k"))
+        np.testing.assert_allclose(full[k, :, k], alone[0][0], rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(mixed[0][1][k], alone[0][1], rtol=1e-12)
+    np.testing.assert_array_equal(full[0, :, 1], 0.0)
+    sparse = heats.hessian(u.copy(), 0.1, sparsity="auto")
+    np.testing.assert_allclose(sparse.toarray().reshape(full.shape), full, rtol=1e-12, atol=1e-14)
+    changed = u.copy()
+    products = heats.hvp(changed, 0.1, direction=along, batch=3)
+    np.testing.assert_allclose(products, np.einsum("abcd,kcd->kab", full, along), rtol=1e-12)
+    np.testing.assert_array_equal(changed, [heated(one) for one in u])
+
+
+def heated(u: np.ndarray) -> np.ndarray:
+    u = u.copy()
+    heat(u, 0.1)
+    return u
+
+
+def test_stacked_results_have_an_operator_a_pattern_and_several_cotangents() -> None:
+    x = arrays(3)
+    doubles = batch(plainly_doubled)
+    squares = batch(compile(lambda x: x * x, grad=True, opt=1))
+    np.testing.assert_array_equal(squares.linear_operator(x) @ np.ones(3), 2.0 * x)
+    np.testing.assert_array_equal(squares.jacobian_sparsity(x).pattern.toarray(), np.eye(3))
+    _, back = squares.vjp(x, batch=2)
+    np.testing.assert_array_equal(back(np.ones((2, 3))), [2.0 * x, 2.0 * x])
+    assert "batch of plainly_doubled" in repr(mutad.grad(doubles))
+
+
 def test_functions_that_are_not_compiled() -> None:
     doubles = batch(plainly_doubled)
     np.testing.assert_array_equal(doubles(np.arange(3.0)), [0.0, 2.0, 4.0])
