@@ -522,6 +522,7 @@ def launches(c: Compilation) -> None:
     c.image = {"kernels": [k.sym_name.data for k in made], "ptx": text}
     c.image["products"] = multiplies(c.module)
     if made and c.request.options.device == HOST_DRIVER:
+        c.image["ir"] = "\n".join(map(str, made))
         written = host_text(made, c.request.options)
         code = optimize_and_emit(written.module(), *level_and_target(c))
         c.image |= {"code": b64encode(code).decode(), "symbols": written.symbols}

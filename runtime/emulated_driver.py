@@ -16,7 +16,7 @@ import ctypes
 import json
 import mmap
 from base64 import b64decode
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -120,6 +120,8 @@ class Function:
     """LLVM's types of its parameters."""
     ranks: list[int] = field(default_factory=list[int])
     """How many extents follow each pointer."""
+    ir: str = ""
+    """The kernels of its module, as the compiler prints them."""
 
 
 @dataclass
@@ -171,6 +173,8 @@ class EmulatedDriver:
         """How often each function was called."""
         self.log: Callable[[str, tuple[Any, ...]], None] | None = None
         """Told of each call."""
+        self.watch: Callable[[Function, Sequence[int], int], None] | None = None
+        """Told of each launch before it runs: the kernel, the words that it is given, how many blocks."""
         self.context_word = ctypes.c_uint64()
         self.handler = handler_now()
         """What the host's arrays have their memory from, while a call's are the device's."""
@@ -288,7 +292,7 @@ class EmulatedDriver:
             told = image["kernels"], image["parameters"], image["ranks"]
             for name, kinds, ranks in zip(*told, strict=True):
                 run = ctypes.CFUNCTYPE(None, POINTER, ctypes.c_int64, ctypes.c_int64)(code[name])
-                found[name] = Function(name, run, kinds, ranks)
+                found[name] = Function(name, run, kinds, ranks, image["ir"])
             found["."] = Function("", KeptCode(code), [])
         self.handle(found, place)
 
@@ -389,7 +393,14 @@ class EmulatedDriver:
         if not 0 < gx < 1 << 31 or (gy, gz, bx, by, bz, shared) != (1, 1, 256, 1, 1, 0) or extra:
             raise Refused(INVALID_VALUE)
         given = self.copied(function, parameters)
-        self.do(lambda: function.run(given[0], gx, self.shift))
+
+        def step() -> None:
+            if self.watch is not None:
+                with handled_by(self.handler):
+                    self.watch(function, given[1], gx)
+            function.run(given[0], gx, self.shift)
+
+        self.do(step)
 
     def copied(self, function: Function, parameters: int) -> tuple[Any, Any]:
         """The arguments as they are now, as the driver copies them: where each is, and their memory."""

@@ -7,6 +7,6 @@ code does it finds what has no meaning (`Undefined`): an access outside of memor
 map whose points read what others write.
 """
 
-from .execution import Host, Machine, Undefined, Unknown, interpret
+from .execution import Host, Machine, Undefined, Unknown, interpret, interpret_launch
 
-__all__ = ["Host", "Machine", "Undefined", "Unknown", "interpret"]
+__all__ = ["Host", "Machine", "Undefined", "Unknown", "interpret", "interpret_launch"]

@@ -85,6 +85,17 @@ def interpret(
     return [value.array() if isinstance(value, Memref) else value for value in found]
 
 
+def interpret_launch(
+    module: ModuleOp, name: str, arguments: Sequence[Any], blocks: int, host: Host
+) -> None:
+    """Run so many blocks of a kernel on NumPy arrays, which it changes; `Undefined` where threads race."""
+    machine = Machine(module, host, None)
+    kernel = machine.functions[name]
+    values = bound([a.type for a in kernel.body.block.args], arguments)
+    with np.errstate(all="ignore"):
+        launches.run_kernel(Frame(machine, 0), kernel, values, blocks)
+
+
 def bound(types: Sequence[Attribute], arguments: Sequence[Any]) -> list[Any]:
     """The arguments as values of the interpreter."""
     arrays = [

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 
 from ...dialects import array, device
@@ -79,9 +80,15 @@ class Watch:
 
 def launch(frame: Frame, op: device.LaunchOp) -> None:
     """Run a kernel; what is wrong in it is undefined."""
-    kernel = frame.machine.function(op.target)
-    values, order, races = frame.all(op.values), np.random.default_rng(SEED), Races()
-    for block in order.permutation(max(int(frame.get(op.blocks)), 0)):
+    run_kernel(
+        frame, frame.machine.function(op.target), frame.all(op.values), int(frame.get(op.blocks))
+    )
+
+
+def run_kernel(frame: Frame, kernel: FuncOp, values: Sequence[Any], blocks: int) -> None:
+    """So many blocks of a kernel."""
+    order, races = np.random.default_rng(SEED), Races()
+    for block in order.permutation(max(blocks, 0)):
         threads = [type(frame)(frame.machine, frame.depth) for _ in range(device.THREADS)]
         for thread in threads:
             thread.bind(kernel.body.block.args, values)

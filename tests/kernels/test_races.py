@@ -9,15 +9,19 @@ import pytest
 from device_checks import close
 from device_programs import PROGRAMS, Arguments, bodies, heat, named, rows_in_order, waves
 from meeting_programs import KS, MEETING, added_at, gathered
+from race_oracle import watched
 from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 
+import mutad
 from mutad.compiler.interpreter import Undefined, interpret
 from mutad.compiler.kernels.outline_kernels import OutlineKernels
 from mutad.compiler.pipeline import OUTLINED, Compilation, Options, Request, stages_for
 from mutad.kernels import World
+from mutad.runtime.emulated_driver import Function
+from mutad.runtime.keys import address_of
 
 KERNEL = """
 func.func @f(%u : memref<?xf64, 1 : i64>, %b : index) {{
@@ -194,3 +198,16 @@ func.func @f(%a : {matrix}, %b : {matrix}, %x : memref<?x1xf64>, %c : {matrix}, 
     interpret(module, "f", [a, b, x, c, y], World())
     assert np.allclose(c, a @ b + 1, rtol=1e-14)
     assert np.allclose(y, a @ x, rtol=1e-14)
+
+
+def test_launches_are_looked_at() -> None:
+    """A race in what is launched is an error of the call."""
+    f = mutad.compile(heat, grad=True, opt=1, cache=False)
+    with watched() as watch:
+        f.grad(mutad.device_array(waves(20)), 0.1, 2)
+        assert watch.kernels > 5
+        u = mutad.device_array(waves(300))
+        racing = KERNEL.format(body=RACING["all_write_one_element"])
+        kernel = Function("k", lambda *_: None, ["ptr", "i64", "i64"], [1], racing)
+        with pytest.raises(Undefined, match="a race"):
+            watch(kernel, [address_of(u.taken.array), 300, 1], 1)
