@@ -63,7 +63,7 @@ def wrap(
         shapes = result(*one.arguments) if callable(result) else result
         bridge = Bridge(one, tuple(places), names, shapes, [(o.shape, o.dtype) for o in operands])
         if any(isinstance(o, jax.core.Tracer) for o in operands):
-            return bridge.returned(bridge.differentiable()(*operands))
+            return bridge.returned(bridge.traced(operands))
         return bridge.returned(list(map(jax.numpy.asarray, bridge.run(*operands))))
 
     return call
@@ -81,6 +81,8 @@ class Bridge:
     """Of the result, as the user says."""
     operands: Sequence[tuple[tuple[int, ...], Any]]
     """Shape and dtype of each operand."""
+    raised: Exception | None = None
+    """What the function raised last."""
 
     def __post_init__(self) -> None:
         zeros = [np.zeros(shape, dtype) for shape, dtype in self.operands]
@@ -134,7 +136,11 @@ class Bridge:
     def run(self, *operands: Any) -> tuple[Any, ...]:
         """The outputs."""
         call = self.arrays(operands)
-        result = call.function(*call.arguments)
+        try:
+            result = call.function(*call.arguments)
+        except Exception as error:
+            self.raised = error
+            raise
         found = [value for _, value in outputs_of(result) if value is not None]
         found += [call.arguments[call.names.index(name)] for name in self.finals]
         return cast_to(self.results, found)
@@ -178,6 +184,16 @@ class Bridge:
         return [struct(*self.operands[k]) for k in self.moving]
 
     # What JAX sees.
+
+    def traced(self, operands: Sequence[Any]) -> Any:
+        """The outputs; what the function raises while JAX traces is raised as it is, without JAX's words."""
+        try:
+            return self.differentiable()(*operands)
+        except Exception:
+            if self.raised is None:
+                raise
+            error, self.raised = self.raised, None
+        raise error
 
     def called_back(self, function: Callable[..., Any], shapes: Sequence[Any], given: Any) -> Any:
         return jax.pure_callback(function, tuple(shapes), *given, vmap_method="sequential")

@@ -1,7 +1,8 @@
 """The entry in a traceback for the line of compiled code that raised.
 
 Compiled code has no frames of Python's. So the entry has the frame of a generator that never runs, whose code
-is called and placed as the user's function; a traceback takes the line from the entry, not from the frame.
+is called and placed as the user's function. A traceback takes the line from the entry; who asks the frame
+(jaxlib, pytest) gets the line that its code begins at, so that is the same one.
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ NOWHERE = -1
 
 def entry_at(file: str, line: int) -> types.TracebackType:
     """The entry, innermost: Python puts those of the callers before it."""
-    return types.TracebackType(None, _frame(file, function_at(file, line)), NOWHERE, line)
+    return types.TracebackType(None, _frame(file, function_at(file, line), line), NOWHERE, line)
 
 
 @functools.lru_cache(maxsize=1_000)
-def _frame(file: str, name: str) -> types.FrameType:
+def _frame(file: str, name: str, line: int) -> types.FrameType:
     def never_run() -> Iterator[None]:
         yield
 
     own = name.rpartition(".")[2]
-    code = never_run.__code__.replace(co_filename=file, co_name=own, co_qualname=name)
+    code = never_run.__code__.replace(
+        co_filename=file, co_name=own, co_qualname=name, co_firstlineno=line
+    )
     return types.FunctionType(code, {"__name__": COMPILED})().gi_frame
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -117,3 +120,34 @@ def test_what_is_refused() -> None:
         mutad.jax.wrap(compile(diffuse, grad=True, opt=1), finals="k")(X, 0.1, 1)
     with pytest.raises(TypeError, match=r"no NumPy array.*mutad.jax.wrap"):
         compile(diffuse)(X, 0.1, 1)
+
+
+@mutad.jax.wrap
+@compile(grad=True, opt=1)
+def rooted(x):
+    if x[0] < 0.0:
+        raise ValueError("a negative start")
+    return np.sqrt(x).sum()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [rooted, jax.grad(rooted), jax.jacrev(jax.grad(rooted)), lambda x: jax.vmap(rooted)(x[None])],
+)
+def test_what_the_function_raises_comes_with_its_own_lines_alone(call: Callable[..., Any]) -> None:
+    with pytest.raises(ValueError, match="a negative start") as caught:
+        call(-X)
+    places = traceback.extract_tb(caught.value.__traceback__)
+    ours = str(Path(mutad.__file__).parent)
+    assert not [place for place in places if place.filename.startswith(ours)]
+    assert "raise ValueError" in str(places[-1].line)
+    assert np.isfinite(call(abs(X))).all()  # what was raised before is not raised again
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_under_jit_jax_s_own_error_names_the_line() -> None:
+    with pytest.raises(RuntimeError, match="a negative start") as caught:
+        jax.block_until_ready(jax.jit(jax.grad(rooted))(-X))
+    lines = Path(__file__).read_text().splitlines()
+    line = 1 + lines.index('        raise ValueError("a negative start")')
+    assert f'test_jax.py", line {line}, in rooted\n' in str(caught.value)

@@ -153,7 +153,10 @@ def test_what_compiled_code_raises_comes_with_lines_of_the_program(
             with pytest.raises(raised) as caught:
                 (function if mode == "call" else getattr(function, mode))(x, **given)
             assert not not_here(caught.value)
-            assert traceback.extract_tb(caught.value.__traceback__)[-1].name == name
+            entry = [at for at, _ in traceback.walk_tb(caught.value.__traceback__)][-1]
+            place = traceback.extract_tb(caught.value.__traceback__)[-1]
+            assert place.name == name
+            assert entry.f_lineno == place.lineno  # what asks the frame sees the same line
             assert caught.value.__context__ is None
 
 
