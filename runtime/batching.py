@@ -51,8 +51,9 @@ class Batched:
     """What `mutad.batch` returns: called as the function is, mapped arguments with one axis more.
 
     Results are stacked: numbers to an array of shape `(n,)`, arrays to one of `(n, *shape)`, tuples item by
-    item. `grad`, `value_and_grad`, `hvp` and `hessian` are those of the sum of the results, so the gradient of
-    a mapped argument has each item's, and that of a shared one their sum; `value_and_grad` returns all results.
+    item. `grad`, `value_and_grad`, `hvp` and `hessian` are those of the sum of the results, so the gradient
+    of a mapped argument has each item's, and that of a shared one their sum; `value_and_grad` returns all
+    results.
     """
 
     def __init__(self, function: DifferentiableFunction | Batched, in_axes: Any = 0) -> None:
