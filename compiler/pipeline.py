@@ -37,6 +37,7 @@ from .derivative.counting import counting_function
 from .derivative.drop_guards import DropGuards
 from .derivative.expand_derivatives import ExpandDerivatives, expand
 from .derivative.hessian_products import KeepProduct, shadow_arguments
+from .derivative.keep_tangents import KeepTangents
 from .derivative.marks import watch
 from .derivative.passes import Forward, PrintNeeded, PrintPlan, Reverse
 from .derivative.reverse import activities_of, only_function
@@ -110,10 +111,13 @@ JOINT = ("gradient", "pullback")
 HESSIAN = ("hvp", "product")
 """The modes that take a gradient's tangent."""
 
+TANGENT = ("tangent", "tangent-alone")
+"""The modes that take tangents: with the primal's results, or without."""
+
 WITHIN_BUDGETS = (*JOINT, *HESSIAN)
 """The modes whose functions run steps again where a budget is too small for what they save."""
 
-RETRIED = (*JOINT, "vjp", "tangent", *HESSIAN)
+RETRIED = (*JOINT, "vjp", *TANGENT, *HESSIAN)
 """The modes whose calls can be made anew, with guards."""
 
 COUNTS = ("count", "count-split")
@@ -188,9 +192,9 @@ class Request:
     """Parameter positions i < j that share memory: "same" (the identical view) or "overlap"."""
     mode: str = "primal"
     """"primal", "gradient", "pullback" (a gradient that is added to shadows), "vjp" (a gradient in two
-    functions), "tangent", "hvp" (a gradient's tangent), "product" (of that the Hessian-vector product
-    alone), "reverse-hvp" (a gradient's adjoint, in its place), "count" and "count-split" (the primal, which
-    counts what the gradient or `vjp` saves)."""
+    functions), "tangent", "tangent-alone" (without the primal's results), "hvp" (a gradient's tangent),
+    "product" (of that the Hessian-vector product alone), "reverse-hvp" (a gradient's adjoint, in its place),
+    "count" and "count-split" (the primal, which counts what the gradient or `vjp` saves)."""
     wrt: tuple[int, ...] = ()
     """gradient, vjp: parameter positions, in the order of the returned gradients."""
     single: bool = True
@@ -323,9 +327,11 @@ def adjoint(c: Compilation) -> None:
         fresh=r.mode in (*HESSIAN, "gradient") and not r.options.memory,
     )
     match r.mode:
-        case "tangent":
+        case "tangent" | "tangent-alone":
             finals = tuple(returned_arguments(c.built.results))
             c.run([Forward(active, finals, r.options.lanes)])
+            if r.mode == "tangent-alone":
+                c.run([KeepTangents(), RemoveDead()])
         case "reverse-hvp":
             c.run([replace(reverse, adjoints=True), *for_threads(c, BEFORE_ANOTHER)])
             symmetric = Symmetric(last_function(c.module))
@@ -562,7 +568,7 @@ def llvm(c: Compilation) -> None:
     function = last_function(c.module)
     if r.mode in (*JOINT, "vjp", *HESSIAN, "reverse-hvp"):
         c.gradient = gradient_signature(function, r.arguments)
-    if r.mode in ("tangent", *HESSIAN, "reverse-hvp"):
+    if r.mode in (*TANGENT, *HESSIAN, "reverse-hvp"):
         c.gradient = c.gradient or GradientSignature((), (), ())
         c.tangents = tangents_of(function, r.arguments, built.results, c.gradient, r.options.lanes)
     called_by = signature_of(r.function)
@@ -612,7 +618,7 @@ CALLED = {
     "gradient": ".grad",
     "pullback": ".grad",
     "vjp": ".vjp",
-    "tangent": ".jvp",
+    **dict.fromkeys(TANGENT, ".jvp"),
     **dict.fromkeys((*HESSIAN, "reverse-hvp"), ".hvp"),
     **dict.fromkeys(COUNTS, ".explain"),
 }
@@ -876,6 +882,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     Reverse,
     Forward,
     KeepProduct,
+    KeepTangents,
     ExpandDerivatives,
     SanitizeDerivatives,
     DropGuards,
@@ -1067,7 +1074,7 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
     Of the entries too: the `convention` that `compile_entries` makes them of, unless they are in the module.
     """
     from .codegen.entry import entry_symbols, exports
-    from .codegen.streaming import streams
+    from .codegen.streaming import repeats, streams
 
     return {
         "sites": c.kernel.sites,
@@ -1088,6 +1095,7 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
         "record": c.kernel.result_slots[-1] + 1 if c.request.mode == "vjp" else None,
         "retries": retries(c.module),
         "streams": c.request.options.lanes > 1 and streams(c.module),
+        "repeats": c.request.options.lanes > 1 and repeats(c.module),
     }
 
 

@@ -48,6 +48,8 @@ LONGEST_CHAIN = 16
 MOST_KEPT = 64
 """For how many constants from outside, and for how many structures of arguments, the code is kept."""
 WRT, DIRECTION, TANGENTS = map(sys.intern, ("wrt", "direction", "tangents"))
+TANGENT = ("tangent", "tangent-alone")
+"""The modes that take tangents, with the primal's results or without."""
 METHODS = ("jvp", "hvp", "value_grad_hvp")
 """The calls that entries take where they can, and methods of the compiled function elsewhere."""
 
@@ -592,8 +594,8 @@ class Dispatcher:
         code with guards that is found from there on.
 
         `mode`: "primal", "gradient" (by default where there is `wrt`), "pullback", "vjp", "tangent" or "hvp",
-        the last two with so many `lanes`. `overlaps` are those of the values, where the caller has looked at
-        them.
+        the last two with so many `lanes`, or another of the compiler's. `overlaps` are those of the values,
+        where the caller has looked at them.
         """
         era = self.era
         mode = mode or ("gradient" if wrt else "primal")
@@ -753,7 +755,7 @@ class Dispatcher:
             found = self.add(twin, era, None)
             assert found is not None
             raise keys.NeedsGuards(found)
-        if kind == "pullback" or (key.mode != "tangent" and kind == "pushforward"):
+        if kind == "pullback" or (key.mode not in TANGENT and kind == "pushforward"):
             raise keys.NeedsGuards
         count = len(key.arguments)
         values = args[:count]

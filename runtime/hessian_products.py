@@ -7,7 +7,7 @@ moves. Several directions lie side by side, as in `tangents`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,8 +97,9 @@ def products(
         if in_turn.are_large(values, read, lanes) and in_turn.are_better(
             found, values, tuple(moved), overlaps
         ):
-            single = dispatcher.specialize(values, active, compiled, 1, overlaps)
-            return take.in_turn(single, directions, lanes)
+            first = dispatcher.specialize(values, active, compiled, 1, overlaps)
+            others = dispatcher.specialize(values, active, "product", 1, overlaps)
+            return take.in_turn(first, others, directions, lanes)
         seconds = memory.zero_shadows(values, shadowed, overlaps, lanes, found.filled)
         return take.along(found, directions, seconds, lanes)
     except keys.NeedsGuards:
@@ -157,16 +158,23 @@ class Product:
         return value, gradient, named(values, self.positions, found_too, lanes)
 
     def in_turn(
-        self, found: Specialization, directions: Mapping[int, Any], lanes: int
+        self,
+        first: Specialization,
+        others: Specialization,
+        directions: Mapping[int, Any],
+        lanes: int,
     ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
-        """The same, one direction after the other, by the code for one."""
-        rows = memory.in_rows(self.values, found.gradient["shadows"], lanes, result_pool.empty)
+        """The same, one direction after the other: the first by the code for one, the others by what
+        computes no more than products."""
+        rows = memory.in_rows(self.values, first.gradient["shadows"], lanes, result_pool.empty)
         each: list[tuple[Any, ...]] = []
         for lane in range(lanes):
+            found = others if lane else first
             seconds = {p: row[lane] for p, row in rows.items()}
             for position in seconds.keys() - set(found.filled):
                 seconds[position][...] = 0
-            each.append(self.along(found, in_turn.rows_of(directions, lane), seconds, 1))
+            take = replace(self, compiled="product") if lane else self
+            each.append(take.along(found, in_turn.rows_of(directions, lane), seconds, 1))
         value, gradient, _ = each[0]
         product = tuple(
             np.moveaxis(rows[p], 0, -1) if p in rows else np.array([one[2][k] for one in each])

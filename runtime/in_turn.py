@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import result_pool
 from .cotangents import Spec
 from .keys import Array, Overlaps
+from .lane_copies import turn
 from .memory import Placed, order_of
 
 if TYPE_CHECKING:
@@ -31,15 +33,22 @@ def are_large(values: Sequence[Any], active: Iterable[int], lanes: int) -> bool:
 
 
 def are_better(
-    found: Specialization, values: Sequence[Any], active: Sequence[int], overlaps: Overlaps
+    found: Specialization,
+    values: Sequence[Any],
+    active: Sequence[int],
+    overlaps: Overlaps,
+    *,
+    copied: bool = False,
 ) -> bool:
     """Whether large directions go one after the other, by the code for all of them.
 
-    The function returns numbers, and stores to no argument: it can run again. Each direction is a row.
+    The function returns numbers, and stores to no argument: it can run again. Each direction is a row; where
+    they are `copied` to be that, each number must be read several times (`metadata["repeats"]`).
     """
     arrays = [values[p] for p in active if isinstance(values[p], np.ndarray | Placed)]
     return (
         found.metadata["streams"]
+        and (found.metadata["repeats"] or not copied)
         and not overlaps
         and not found.metadata["written"]
         and returns_numbers(found.results)
@@ -59,6 +68,24 @@ def beside(each: Sequence[Any]) -> Any:
     if isinstance(each[0], tuple):
         return tuple(beside(items) for items in zip(*each, strict=True))
     return None if each[0] is None else np.array(each)
+
+
+def is_in_rows(beside: Array) -> bool:
+    """Whether each of the directions is an array without gaps."""
+    return beside.ndim < 2 or beside[..., 0].flags.c_contiguous
+
+
+def in_rows(beside: Array) -> Array:
+    """Directions that lie side by side as one after the other, along a first axis; copied where they are not.
+
+    All at a time: one alone would be a number here and there.
+    """
+    rows = np.moveaxis(beside, -1, 0)
+    if is_in_rows(beside):
+        return rows
+    made = result_pool.empty(rows.shape, rows.dtype)
+    turn(np.moveaxis(made, 0, -1), beside)
+    return made
 
 
 def rows_of(directions: Mapping[int, Array], lane: int) -> dict[int, Any]:

@@ -14,6 +14,7 @@ CALLED = {
     "primal": "",
     "gradient": ".grad",
     "tangent": ".jvp",
+    "tangent-alone": ".jvp",
     "product": ".hvp",
     "count": ".explain",
 }

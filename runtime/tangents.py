@@ -115,9 +115,11 @@ def pushed_stacked(
     """`pushed` of tangents along first axes, those of arrays updated; they lie side by side meanwhile, or are
     taken in turn."""
     if in_turn.are_large(values, stacked, lanes):
-        together = pushed_in_turn(dispatcher, values, dict(stacked), call, lanes)
+        apart = {p: np.moveaxis(t, 0, -1) for p, t in stacked.items()}
+        together = pushed_in_turn(dispatcher, values, apart, call, lanes)
         if together is not None:
-            return together
+            moved = {p: t for p, t in stacked.items() if isinstance(values[p], np.ndarray)}
+            return *together, moved
     beside = {
         p: one_lane(values[p], t, 0) if lanes == 1 else np.moveaxis(t, 0, -1)
         for p, t in stacked.items()
@@ -136,30 +138,32 @@ def pushed_stacked(
 def pushed_in_turn(
     dispatcher: Dispatcher,
     values: tuple[Any, ...],
-    stacked: dict[int, Array],
+    beside: dict[int, Array],
     call: str,
     lanes: int,
-) -> tuple[Any, Any, dict[int, Array]] | None:
-    """The same, each direction by a call of its own; None where they are better side by side."""
-    active, overlaps = set(stacked), keys.overlaps_of(values)
-    beside = {p: np.moveaxis(t, 0, -1) for p, t in stacked.items()}
+) -> tuple[Any, Any] | None:
+    """The result and its tangents, each direction by a call of its own; None where they are better side by
+    side. The first call runs the primal for all."""
+    active, overlaps = set(beside), keys.overlaps_of(values)
     arrays = {p: t for p, t in beside.items() if isinstance(values[p], np.ndarray)}
     check_kinds(dispatcher, values, active, arrays, call, lanes)
     check_sharing(dispatcher, values, active, arrays, overlaps, call, lanes)
     order = with_groups(dispatcher, values, active, overlaps)
     found = dispatcher.specialize(values, order, "tangent", lanes, overlaps)
-    if not in_turn.are_better(found, values, order, overlaps):
+    copied = not all(map(in_turn.is_in_rows, beside.values()))
+    if not in_turn.are_better(found, values, order, overlaps, copied=copied):
         return None
-    single = dispatcher.specialize(values, order, "tangent", 1, overlaps)
+    stacked = {p: in_turn.in_rows(t) for p, t in beside.items()}
     each: list[tuple[Any, Any]] = []
     for lane in range(lanes):
+        mode = "tangent-alone" if lane else "tangent"
+        single = dispatcher.specialize(values, order, mode, 1, overlaps)
         given = in_turn.rows_of(stacked, lane)
         rows = as_expected(values, {p: given[p] for p in arrays}, overlaps)
         moving = complete(values, single, rows, given, overlaps, 1)
         value, dot = single.direct["pushforward"](*values, *moving)
         each.append((value, with_zeros(value, dot, 1)))
-    dots = in_turn.beside([dot for _, dot in each])
-    return each[0][0], dots, {p: stacked[p] for p in arrays}
+    return each[0][0], in_turn.beside([dot for _, dot in each])
 
 
 def one_lane(primal: Any, tangents: Array, axis: int) -> Any:
@@ -181,6 +185,10 @@ def push_beside(
     dispatcher: Dispatcher, values: tuple[Any, ...], beside: dict[int, Array], call: str, lanes: int
 ) -> Any:
     """`push` of tangents that lie side by side, in all arrays along a last axis."""
+    if in_turn.are_large(values, beside, lanes):
+        together = pushed_in_turn(dispatcher, values, beside, call, lanes)
+        if together is not None:
+            return together
     if lanes > 1:
         return push(dispatcher, values, beside, call, lanes)
     single = {p: one_lane(values[p], t, -1) for p, t in beside.items()}

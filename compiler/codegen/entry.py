@@ -148,6 +148,7 @@ KINDS = {
     "pullback": ("pullback",),
     "vjp": ("forward", "back", "drop"),
     "tangent": ("pushforward",),
+    "tangent-alone": ("pushforward",),
     "hvp": ("pushforward",),
     "product": ("pushforward",),
     "reverse-hvp": ("pushforward",),

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.traits import IsTerminator, NoMemoryEffect
 
 from ...dialects import ad, array
@@ -38,6 +38,28 @@ PLAIN = (
 def streams(module: ModuleOp) -> bool:
     """Whether that holds of all functions of a module."""
     return all(op_streams(op) for function in module.ops for op in reached(function))
+
+
+def repeats(module: ModuleOp) -> bool:
+    """Whether numbers come by several times: a loop in which a map goes over the same elements each time.
+
+    Directions that lie side by side are worth being taken apart for that.
+    """
+    loops = (op for op in module.walk() if isinstance(op, array.LoopOp))
+    return any(
+        isinstance(op, array.MapOp)
+        and not any(is_placed_by(out, loop.induction) for out in op.outs)
+        for loop in loops
+        for op in loop.walk()
+    )
+
+
+def is_placed_by(value: SSAValue, counter: SSAValue) -> bool:
+    """Whether a view, or a number, is computed of a counter."""
+    if value == counter:
+        return True
+    op = value.owner
+    return isinstance(op, Operation) and any(is_placed_by(o, counter) for o in op.operands)
 
 
 def reached(op: Operation) -> Iterator[Operation]:

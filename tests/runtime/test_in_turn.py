@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mutad import compile
+from mutad import BatchDuplicated, Const, compile
 from mutad.runtime import in_turn
 
 LANES = 3
@@ -88,8 +88,8 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """All arrays are large; what was decided of each call."""
     decided: list[bool] = []
 
-    def are_better(*asked: Any) -> bool:
-        decided.append(before(*asked))
+    def are_better(*asked: Any, **more: Any) -> bool:
+        decided.append(before(*asked, **more))
         return decided[-1]
 
     before = in_turn.are_better
@@ -127,6 +127,43 @@ def test_tangents(function: Any, arguments: Any, names: Any, turns: list[bool]) 
     assert value == f(*arguments)
     ones = [{n: d[k] for n, d in moving.items()} for k in range(LANES)]
     same(dots, [f.jvp(*arguments, tangents=one)[1] for one in ones])
+
+
+@pytest.mark.parametrize(("function", "arguments", "names"), STREAMING)
+def test_tangents_side_by_side(
+    function: Any, arguments: Any, names: Any, turns: list[bool]
+) -> None:
+    """They are taken apart where the function goes over the same elements several times."""
+    f, moving = compile(function, grad=True, opt=1), directions(arguments, function, names)
+    parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
+    wrapped = [
+        BatchDuplicated(a, np.moveaxis(moving[n], 0, -1).copy(order="C"))
+        if n in names
+        else Const(a)
+        for n, a in zip(parameters, arguments, strict=True)
+    ]
+    kept = [w.tangents.copy() for w in wrapped if isinstance(w, BatchDuplicated)]
+    value, dots = f.pushforward(*wrapped)
+    assert turns == [function is stencil]
+    assert value == f(*arguments)
+    ones = [{n: d[k] for n, d in moving.items()} for k in range(LANES)]
+    same(dots, [f.jvp(*arguments, tangents=one)[1] for one in ones])
+    for w, before in zip((w for w in wrapped if isinstance(w, BatchDuplicated)), kept, strict=True):
+        np.testing.assert_array_equal(w.tangents, before)
+
+
+def test_errors_come_of_the_first_direction(turns: list[bool]) -> None:
+    f, along = compile(checked, grad=True, opt=1), np.ones((LANES, 6))
+    with pytest.raises(ValueError, match="k is 0"):
+        f.jvp(X, 0.0, tangents={"x": along}, batch=LANES)
+    assert turns == [True]
+    assert f.jvp(X, 2.0, tangents={"x": along}, batch=LANES)[1].tolist() == [3.0] * LANES
+
+
+def checked(x, k):
+    if k == 0.0:
+        raise ValueError("k is 0")
+    return (x / k).sum()
 
 
 @pytest.mark.parametrize(("function", "arguments", "names"), STREAMING)
