@@ -521,7 +521,12 @@ def launches(c: Compilation) -> None:
     """Kernels leave the module: as PTX, or as machine code that the emulated driver loads."""
     from .codegen.launches_to_llvm import multiplies, number_kernels
     from .codegen.llvm_module import optimize_and_emit
-    from .kernels.host_kernels import host_text, kinds_of_parameters, ranks_of_parameters
+    from .kernels.host_kernels import (
+        host_text,
+        kinds_of_parameters,
+        ranks_of_parameters,
+        sizes_of_parameters,
+    )
 
     text = "" if c.request.options.device == HOST_DRIVER else ptx(c)
     made = number_kernels(c.module)
@@ -534,6 +539,7 @@ def launches(c: Compilation) -> None:
         c.image |= {"code": b64encode(code).decode(), "symbols": written.symbols}
         c.image["parameters"] = [kinds_of_parameters(k) for k in made]
         c.image["ranks"] = [ranks_of_parameters(k) for k in made]
+        c.image["sizes"] = [sizes_of_parameters(k) for k in made]
 
 
 def ptx(c: Compilation) -> str:

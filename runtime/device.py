@@ -77,6 +77,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuMemcpyDtoHAsync": (POINTER, HANDLE, SIZE, POINTER),
     "cuMemcpyDtoDAsync": (HANDLE, HANDLE, SIZE, POINTER),
     "cuMemsetD8Async": (HANDLE, ctypes.c_uint8, SIZE, POINTER),
+    "cuPointerGetAttribute": (POINTER, NUMBER, HANDLE),
     "cuGetErrorName": (NUMBER, POINTER),
 }
 """What Python code calls of a driver, with the kinds of arguments."""
@@ -94,8 +95,10 @@ def no_library() -> tuple[dict[str, int], str]:
 
 NON_BLOCKING, NO_TIMING = 1, 2
 """Flags: a stream of its own, an event that keeps no time."""
-MAJOR, MINOR, RELEASE_THRESHOLD = 75, 76, 4
-"""Attributes: the two numbers of a device's kind, and how many bytes its pool keeps."""
+MAJOR, MINOR, POOLS, RELEASE_THRESHOLD = 75, 76, 115, 4
+"""Attributes: the two numbers of a device's kind, whether it has pools, how many bytes its pool keeps."""
+MEMORY_TYPE, ORDINAL, OF_DEVICE = 2, 9, 2
+"""Attributes of memory: whose it is, and on which device; that it is a device's."""
 STICKY = {
     *(700, 701, 702, 709, 710),
     *range(714, 721),

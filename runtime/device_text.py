@@ -37,12 +37,15 @@ from __future__ import annotations
     HANDLE,
     PRODUCTS,
     KERNEL,
-) = range(18)
+    WAITING,
+    TURN,
+) = range(20)
 """Words of the state. `MODE`: 0, 1 (a loop is planned), 2 (captured); `DEPTH` counts planned loops in it;
 `GRAPHS` lists those that may still run; a loop is replayed from `LEAST` graphs of `UNIT` periods on; once the
 interpreter has `ENDED`, the driver is left alone. `CONTEXT` is the device's: arrays go in any thread.
 `HANDLE` is cuBLAS's, where products go there (`device_products`), and `PRODUCTS` how many have. `KERNEL`
-was launched last, or captured."""
+was launched last, or captured. `WAITING` lists blocks that are to be given back: whoever has the `TURN` does so.
+A capture has it from begin to end: what is given back meanwhile, by any thread, is no part of a graph."""
 
 DRIVER = (
     *("cuLaunchKernel", "cuMemAllocAsync", "cuMemFreeAsync", "cuMemcpyDtoHAsync"),
@@ -53,7 +56,7 @@ DRIVER = (
 """The driver's functions, in the table's order."""
 GEMMS = ("cublasDgemm_v2", "cublasSgemm_v2")
 """Those of cuBLAS, which follow."""
-TABLE = 18
+TABLE = 20
 """The word where the table begins."""
 WORDS = TABLE + len(DRIVER) + len(GEMMS)
 
@@ -169,9 +172,45 @@ define internal void @given(i64 %block) {{
   %over = icmp ne i64 %ended, 0
   %none = icmp eq i64 %block, 0
   %leave = or i1 %over, %none
-  br i1 %leave, label %done, label %give
+  br i1 %leave, label %done, label %note
+note:
+  %record = call ptr @mutad_libc_malloc(i64 16)
+  %lost = icmp eq ptr %record, null
+  br i1 %lost, label %done, label %fill
+fill:
+  %block.at = getelementptr i8, ptr %record, i64 8
+  store i64 %block, ptr %block.at
+  %list.at = getelementptr i64, ptr @mutad_device_state, i64 {WAITING}
+  br label %push
+push:
+  %list = load atomic ptr, ptr %list.at acquire, align 8
+  store ptr %list, ptr %record
+  %pair = cmpxchg ptr %list.at, ptr %list, ptr %record acq_rel acquire
+  %pushed = extractvalue {{ ptr, i1 }} %pair, 1
+  br i1 %pushed, label %give, label %push
 give:
+  call void @give_back()
+  br label %done
+done:
+  ret void
+}}
+
+; Give back what waits, unless another thread does so, or a loop is captured.
+define internal void @give_back() {{
+entry:
+  %turn = getelementptr i64, ptr @mutad_device_state, i64 {TURN}
+  %list.at = getelementptr i64, ptr @mutad_device_state, i64 {WAITING}
   %slot = alloca ptr
+  br label %ask
+ask:
+  %pair = cmpxchg ptr %turn, i64 0, i64 1 acq_rel acquire
+  %ours = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %ours, label %take, label %done
+take:
+  %list = atomicrmw xchg ptr %list.at, ptr null acq_rel
+  %nothing = icmp eq ptr %list, null
+  br i1 %nothing, label %leave, label %begin
+begin:
   store ptr null, ptr %slot
 {word(CONTEXT, "own", "ptr")}{word(STREAM, "stream", "ptr")}
 {driver("cuCtxGetCurrent", "ptr %slot", "asked")}
@@ -182,12 +221,45 @@ enter:
 {driver("cuCtxSetCurrent", "ptr %own", "entered")}
   br label %free
 free:
+  %record = phi ptr [ %list, %begin ], [ %list, %enter ], [ %next, %free ]
+  %next = load ptr, ptr %record
+  %block.at = getelementptr i8, ptr %record, i64 8
+  %block = load i64, ptr %block.at
 {driver("cuMemFreeAsync", "i64 %block, ptr %stream", "status")}
-  br i1 %there, label %done, label %leave.it
+  call void @mutad_libc_free(ptr %record)
+  %end = icmp eq ptr %next, null
+  br i1 %end, label %freed, label %free
+freed:
+  br i1 %there, label %leave, label %leave.it
 leave.it:
 {driver("cuCtxSetCurrent", "ptr %before", "left")}
-  br label %done
+  br label %leave
+leave:
+  store atomic i64 0, ptr %turn release, align 8
+  %more = load atomic ptr, ptr %list.at acquire, align 8
+  %idle = icmp eq ptr %more, null
+  br i1 %idle, label %done, label %ask
 done:
+  ret void
+}}
+
+; What is given back from now on waits.
+define internal void @hold_back() {{
+entry:
+  %turn = getelementptr i64, ptr @mutad_device_state, i64 {TURN}
+  br label %ask
+ask:
+  %pair = cmpxchg ptr %turn, i64 0, i64 1 acq_rel acquire
+  %ours = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %ours, label %done, label %ask
+done:
+  ret void
+}}
+
+define internal void @go_on_giving() {{
+  %turn = getelementptr i64, ptr @mutad_device_state, i64 {TURN}
+  store atomic i64 0, ptr %turn release, align 8
+  call void @give_back()
   ret void
 }}
 
@@ -281,6 +353,7 @@ leave:
   store ptr null, ptr %graph
 {word(STREAM, "stream", "ptr")}
 {driver("cuStreamEndCapture", "ptr %stream, ptr %graph", "ended")}
+  call void @go_on_giving()
   %broken = load ptr, ptr %graph
   %nothing = icmp eq ptr %broken, null
   br i1 %nothing, label %begin, label %destroy
@@ -475,6 +548,7 @@ define i32 @mutad_device_iteration(i64 %number) {{
   %now = and i1 %both, %here
   br i1 %now, label %capture, label %on
 capture:
+  call void @hold_back()
 {word(STREAM, "stream", "ptr")}
 {driver("cuStreamBeginCapture", "ptr %stream, i32 1", "status")}
   %bad = icmp ne i32 %status, 0
@@ -483,6 +557,7 @@ begun:
 {put_word(MODE, "2", "captured")}
   ret i32 0
 failed:
+  call void @go_on_giving()
 {put_word(MODE, "0", "given.up")}
   ret i32 %status
 on:
@@ -510,6 +585,7 @@ end:
   store ptr null, ptr %run.at
 {put_word(MODE, "0", "ended")}{word(STREAM, "stream", "ptr")}
 {driver("cuStreamEndCapture", "ptr %stream, ptr %graph.at", "closed")}
+  call void @go_on_giving()
   %bad = icmp ne i32 %closed, 0
   br i1 %bad, label %failed, label %make
 make:

@@ -5,9 +5,11 @@ same table; so everything that leads to a launch runs as it does with a device: 
 grids, copies, the pool, graphs, errors. Kernels are those of `target="cuda:host"`, compiled for the host,
 a function for each, which goes through blocks and threads in an order that nobody writes programs for.
 
-It is stricter than a device. Addresses of its memory are reserved and not accessible, so what the host would
-read or write there ends the process; the memory itself lies `shift` bytes further on. New memory is full of
-NaN, freed memory is found in arguments of launches. A call can be told to fail (`fail`).
+It is stricter than a device. Streams run as late as they may (`emulated_streams`). Contexts, handles,
+alignment, extents and what may not be captured are looked at; the errors are those of NVIDIA's driver.
+Addresses of its memory are reserved and not accessible, so what the host would read or write there ends the
+process; the memory itself lies `shift` bytes further on. New memory is full of NaN, freed memory is found in
+arguments of launches. A call can be told to fail (`fail`).
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import numpy as np
 
 from . import device, device_products, device_text, engine
 from .device import HANDLE, NUMBER, POINTER, SIZE, Driver
+from .emulated_streams import Event, Graph, Stream
 from .result_pool import addresses_in, handled_by, handler_now, linked
 
 ADDRESSES = 1 << 34
@@ -34,11 +37,18 @@ FAR = 1 << 44
 """Where they are asked for: machine code and its constants must stay near each other (`support_reserved`)."""
 
 INVALID_VALUE, OUT_OF_MEMORY, INVALID_HANDLE, ILLEGAL_ADDRESS, UNKNOWN = 1, 2, 400, 700, 999
-INVALID_CONTEXT, CAPTURE_INVALID = 201, 901
+NOT_INITIALIZED, INVALID_DEVICE, INVALID_PTX, NOT_FOUND, MISALIGNED = 3, 101, 218, 500, 716
+INVALID_CONTEXT, CAPTURE_UNSUPPORTED, CAPTURE_INVALID = 201, 900, 901
 ERRORS = {
     INVALID_VALUE: b"CUDA_ERROR_INVALID_VALUE",
     OUT_OF_MEMORY: b"CUDA_ERROR_OUT_OF_MEMORY",
+    NOT_INITIALIZED: b"CUDA_ERROR_NOT_INITIALIZED",
+    INVALID_DEVICE: b"CUDA_ERROR_INVALID_DEVICE",
+    INVALID_PTX: b"CUDA_ERROR_INVALID_PTX",
+    NOT_FOUND: b"CUDA_ERROR_NOT_FOUND",
+    MISALIGNED: b"CUDA_ERROR_MISALIGNED_ADDRESS",
     INVALID_CONTEXT: b"CUDA_ERROR_INVALID_CONTEXT",
+    CAPTURE_UNSUPPORTED: b"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
     INVALID_HANDLE: b"CUDA_ERROR_INVALID_HANDLE",
     ILLEGAL_ADDRESS: b"CUDA_ERROR_ILLEGAL_ADDRESS",
     CAPTURE_INVALID: b"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
@@ -50,17 +60,26 @@ FREE = f"""
 @mutad_given = external global i64
 @mutad_given_count = external global i64
 @mutad_context = external global i64
+@mutad_captured = external global i64
 define i32 @mutad_emulated_free(i64 %block, ptr %stream) {{
   %context = load i64, ptr @mutad_context
   %ours = icmp eq i64 %context, 1
   br i1 %ours, label %here, label %nowhere
 here:
+  %captured = load i64, ptr @mutad_captured
+  %own = icmp ne i64 %captured, 0
+  br i1 %own, label %unsupported, label %free
+unsupported:
+  ret i32 {CAPTURE_UNSUPPORTED}
+free:
   %k = atomicrmw add ptr @mutad_given_count, i64 1 acq_rel
   %room = icmp ult i64 %k, {GIVEN}
   br i1 %room, label %note, label %lost
 note:
-  %at = getelementptr i64, ptr @mutad_given, i64 %k
+  %at = getelementptr {{ i64, ptr }}, ptr @mutad_given, i64 %k
+  %stream.at = getelementptr i8, ptr %at, i64 8
   store i64 %block, ptr %at
+  store ptr %stream, ptr %stream.at
   ret i32 0
 lost:
   ret i32 {INVALID_VALUE}
@@ -120,6 +139,8 @@ class Function:
     """LLVM's types of its parameters."""
     ranks: list[int] = field(default_factory=list[int])
     """How many extents follow each pointer."""
+    sizes: list[int] = field(default_factory=list[int])
+    """Bytes of an element of each."""
     ir: str = ""
     """The kernels of its module, as the compiler prints them."""
 
@@ -138,13 +159,6 @@ class Refused(Exception):
     """An error that the driver answers with."""
 
     code: int
-
-
-@dataclass
-class Graph:
-    """What was captured: each a function that does it again."""
-
-    steps: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
 
 
 class EmulatedDriver:
@@ -166,7 +180,12 @@ class EmulatedDriver:
         """By size, blocks that were given back."""
         self.handles: dict[int, Any] = {}
         self.made = 0x1000
-        self.capturing: Graph | None = None
+        self.captured: Stream | None = None
+        """What is captured of."""
+        self.streams = {1: Stream(), 2: Stream()}
+        """By their handles; those that there are without being made."""
+        self.begun = False
+        """Whether `cuInit` was called."""
         self.failing: dict[str, tuple[int, int]] = {}
         """Calls that are to fail: after how many, and with what."""
         self.counts: dict[str, int] = {}
@@ -183,12 +202,14 @@ class EmulatedDriver:
         self.functions: dict[str, Any] = {}
         for name, types in {**device.FUNCTIONS, **MORE, **CUBLAS}.items():
             self.functions[name] = ctypes.CFUNCTYPE(NUMBER, *types)(self.answering(name))
-        self.given = (ctypes.c_uint64 * GIVEN)()
+        self.given = (ctypes.c_uint64 * (2 * GIVEN))()
+        self.captured_word = ctypes.c_uint64()
         self.given_count = ctypes.c_uint64()
         places = {
             "mutad_given": ctypes.addressof(self.given),
             "mutad_given_count": ctypes.addressof(self.given_count),
             "mutad_context": ctypes.addressof(self.context_word),
+            "mutad_captured": ctypes.addressof(self.captured_word),
         }
         symbols = list(OF_MACHINE_CODE.values())
         self.machine_code = addresses_in(FREE, places, "mutad.emulated", symbols)
@@ -204,6 +225,12 @@ class EmulatedDriver:
         method: Callable[..., None] = getattr(self, name, self.nothing)
 
         def call(*arguments: Any) -> int:
+            if not self.begun and name not in BEFORE:
+                return NOT_INITIALIZED
+            if name in IN_CONTEXT and self.context_word.value != 1:
+                return INVALID_CONTEXT
+            if self.captured is not None and name not in CAPTURED:
+                return CAPTURE_UNSUPPORTED
             self.take_back()
             self.counts[name] = self.counts.get(name, 0) + 1
             if self.log is not None:
@@ -248,69 +275,107 @@ class EmulatedDriver:
 
     # Device and context.
 
+    def cuInit(self, flags: int) -> None:
+        self.begun = True
+
     def cuDeviceGetCount(self, place: int) -> None:
         ctypes.c_int.from_address(place).value = 1
 
     def cuDeviceGet(self, place: int, number: int) -> None:
+        self.require_device(number)
         ctypes.c_int.from_address(place).value = number
 
     def cuDeviceGetAttribute(self, place: int, attribute: int, number: int) -> None:
-        ctypes.c_int.from_address(place).value = {device.MAJOR: 9}.get(attribute, 0)
+        self.require_device(number)
+        if attribute not in ATTRIBUTES:
+            raise Refused(INVALID_VALUE)
+        ctypes.c_int.from_address(place).value = ATTRIBUTES[attribute]
 
     def cuDevicePrimaryCtxRetain(self, place: int, number: int) -> None:
+        self.require_device(number)
         put(place, 1)
 
     def cuDeviceGetDefaultMemPool(self, place: int, number: int) -> None:
+        self.require_device(number)
         put(place, 1)
 
-    def cuStreamCreate(self, place: int, flags: int) -> None:
-        self.handle("stream", place)
+    def require_device(self, number: int) -> None:
+        if number != 0:
+            raise Refused(INVALID_DEVICE)
 
-    def cuEventCreate(self, place: int, flags: int) -> None:
-        self.handle("event", place)
+    def cuMemPoolSetAttribute(self, pool: int, attribute: int, place: int) -> None:
+        self.require_pool(pool)
+
+    def cuMemPoolTrimTo(self, pool: int, size: int) -> None:
+        self.require_pool(pool)
+
+    def require_pool(self, pool: int) -> None:
+        if pool != 1:
+            raise Refused(INVALID_VALUE)
 
     def cuGetErrorName(self, code: int, place: int) -> None:
         if code not in ERRORS:
             raise Refused(INVALID_VALUE)
         ctypes.c_char_p.from_address(place).value = ERRORS[code]
 
-    def require_context(self) -> None:
-        if self.context_word.value != 1:
-            raise Refused(INVALID_CONTEXT)
+    # Streams and events.
+
+    def cuStreamCreate(self, place: int, flags: int) -> None:
+        self.handle(Stream(), place)
+
+    def cuEventCreate(self, place: int, flags: int) -> None:
+        self.handle(Event(), place)
+
+    def stream(self, handle: int | None) -> Stream:
+        """A stream by its handle; 0 means one or another, as the program was compiled."""
+        return self.streams.get(handle or 0) or self.known(handle or 0, Stream)
+
+    def cuEventRecord(self, event: int, stream: int) -> None:
+        self.known(event, Event).record(self.stream(stream))
+
+    def cuStreamWaitEvent(self, stream: int, event: int, flags: int) -> None:
+        self.known(event, Event).wait(self.stream(stream))
+
+    def cuStreamSynchronize(self, stream: int) -> None:
+        self.stream(stream).drain()
 
     # Modules.
 
     def cuModuleLoadDataEx(self, place: int, data: int, *options: Any) -> None:
-        self.require_context()
         image = json.loads(ctypes.string_at(data))
         found: dict[str, Function] = {}
+        if any(8 * len(kinds) > MOST_PARAMETERS for kinds in image.get("parameters", ())):
+            raise Refused(INVALID_PTX)
         if image["kernels"]:
             symbols = image["symbols"]
             metadata = {"symbols": symbols}
             addresses = engine.addresses_of(metadata, {}, None)
             code = linked(b64decode(image["code"]), addresses, "mutad.emulated", image["kernels"])
-            told = image["kernels"], image["parameters"], image["ranks"]
-            for name, kinds, ranks in zip(*told, strict=True):
+            told = image["kernels"], image["parameters"], image["ranks"], image["sizes"]
+            for name, kinds, ranks, sizes in zip(*told, strict=True):
                 run = ctypes.CFUNCTYPE(None, POINTER, ctypes.c_int64, ctypes.c_int64)(code[name])
-                found[name] = Function(name, run, kinds, ranks, image["ir"])
+                found[name] = Function(name, run, kinds, ranks, sizes, image["ir"])
             found["."] = Function("", KeptCode(code), [])
         self.handle(found, place)
 
     def cuModuleGetFunction(self, place: int, module: int, name: bytes) -> None:
         functions = self.known(module, dict)
         if name.decode() not in functions:
-            raise Refused(500)  # CUDA_ERROR_NOT_FOUND
+            raise Refused(NOT_FOUND)
         self.handle(functions[name.decode()], place)
 
     def cuModuleUnload(self, module: int) -> None:
         functions = self.known(module, dict)
+        if any(s.steps for s in self.handles.values() if isinstance(s, Stream)):
+            self.unexpected.append(ValueError("a module goes while kernels wait to run"))
         gone = {id(f) for f in functions.values()}
         self.handles = {k: h for k, h in self.handles.items() if k != module and id(h) not in gone}
 
     # Memory.
 
     def cuMemAllocAsync(self, place: int, size: int, stream: int) -> None:
-        self.require_context()
+        if not size:
+            raise Refused(INVALID_VALUE)
         rounded = (size + 511) // 512 * 512
         if self.free.get(rounded):
             block = self.free[rounded].pop()
@@ -320,18 +385,24 @@ class EmulatedDriver:
                 self.next = block
                 raise Refused(OUT_OF_MEMORY)
         self.blocks[block] = rounded
-        ctypes.memset(block + self.shift, GARBAGE, rounded)
+        self.spoil(block, rounded, self.stream(stream))
         put(place, block)
+
+    def spoil(self, block: int, size: int, stream: Stream) -> None:
+        """Nobody knows what is in it."""
+        stream.do(lambda: fill_with(block + self.shift, GARBAGE, size))
 
     def take_back(self) -> None:
         """Blocks were given back by machine code: an array may go while an exception is on its way."""
         count = self.given_count.value
-        for block in self.given[:count]:
+        for block, stream in zip(
+            self.given[: 2 * count : 2], self.given[1 : 2 * count : 2], strict=True
+        ):
             if block not in self.blocks:
                 self.unexpected.append(ValueError(f"freed twice, or never allocated: {block:#x}"))
                 continue
             size = self.blocks.pop(block)
-            ctypes.memset(block + self.shift, GARBAGE, size)
+            self.spoil(block, size, self.stream(stream))
             self.free.setdefault(size, []).append(block)
         self.given_count.value -= count
 
@@ -352,43 +423,46 @@ class EmulatedDriver:
             block <= address < block + size for size, given in self.free.items() for block in given
         )
 
-    def do(self, step: Callable[[], None]) -> None:
-        """Do something now, or when the graph is launched that is being captured."""
-        if self.capturing is None:
-            step()
-        else:
-            self.capturing.steps.append(step)
+    def cuPointerGetAttribute(self, place: int, attribute: int, address: int) -> None:
+        if self.block_of(address) is None:
+            raise Refused(INVALID_VALUE)
+        if attribute not in POINTER_ATTRIBUTES:
+            raise Refused(INVALID_VALUE)
+        ctypes.c_int.from_address(place).value = POINTER_ATTRIBUTES[attribute]
 
     def cuMemcpyHtoDAsync(self, target: int, source: int, size: int, stream: int) -> None:
-        self.refuse_captured()
-        ctypes.memmove(self.host(target, size), source, size)
+        """Memory of the host that may be paged out is copied before this returns."""
+        to, value = self.host(target, size), ctypes.string_at(source, size)
+        self.stream(stream).do(lambda: put_bytes(to, value))
 
     def cuMemcpyDtoHAsync(self, target: int, source: int, size: int, stream: int) -> None:
-        self.refuse_captured()
-        ctypes.memmove(target, self.host(source, size), size)
+        start = self.host(source, size)
+        self.stream(stream).drain()
+        ctypes.memmove(target, start, size)
 
     def cuMemcpyDtoDAsync(self, target: int, source: int, size: int, stream: int) -> None:
         to, start = self.host(target, size), self.host(source, size)
-        self.do(lambda: put_bytes(to, ctypes.string_at(start, size)))
+        self.stream(stream).do(lambda: put_bytes(to, ctypes.string_at(start, size)))
 
     def cuMemsetD8Async(self, target: int, value: int, count: int, stream: int) -> None:
-        self.fill(target, value.to_bytes(1, "little"), count)
+        self.fill(target, value.to_bytes(1, "little"), count, stream)
 
     def cuMemsetD16Async(self, target: int, value: int, count: int, stream: int) -> None:
-        self.fill(target, value.to_bytes(2, "little"), count)
+        self.fill(target, value.to_bytes(2, "little"), count, stream)
 
     def cuMemsetD32Async(self, target: int, value: int, count: int, stream: int) -> None:
-        self.fill(target, value.to_bytes(4, "little"), count)
+        self.fill(target, value.to_bytes(4, "little"), count, stream)
 
-    def fill(self, target: int, value: bytes, count: int) -> None:
+    def fill(self, target: int, value: bytes, count: int, stream: int) -> None:
+        if target % len(value):
+            raise Refused(INVALID_VALUE)
         at = self.host(target, len(value) * count)
-        self.do(lambda: put_bytes(at, value * count))
+        self.stream(stream).do(lambda: put_bytes(at, value * count))
 
     # Launches.
 
     def cuLaunchKernel(self, kernel: int, *rest: Any) -> None:
-        self.require_context()
-        gx, gy, gz, bx, by, bz, shared, _, parameters, extra = rest
+        gx, gy, gz, bx, by, bz, shared, stream, parameters, extra = rest
         function: Function = self.known(kernel, Function)
         if not 0 < gx < 1 << 31 or (gy, gz, bx, by, bz, shared) != (1, 1, 256, 1, 1, 0) or extra:
             raise Refused(INVALID_VALUE)
@@ -400,7 +474,7 @@ class EmulatedDriver:
                     self.watch(function, given[1], gx)
             function.run(given[0], gx, self.shift)
 
-        self.do(step)
+        self.stream(stream).do(step)
 
     def copied(self, function: Function, parameters: int) -> tuple[Any, Any]:
         """The arguments as they are now, as the driver copies them: where each is, and their memory."""
@@ -412,21 +486,43 @@ class EmulatedDriver:
             ctypes.memmove(ctypes.addressof(words) + 8 * k, places[k] or 0, BYTES[kind])
             own[k] = ctypes.addressof(words) + 8 * k
         pointers = [k for k, kind in enumerate(function.kinds) if kind == "ptr"]
-        for k, rank in zip(pointers, function.ranks or [0] * len(pointers), strict=True):
+        for number, k in enumerate(pointers if function.ranks else []):
+            rank, size = function.ranks[number], function.sizes[number]
             # A view of nothing may begin anywhere: nobody reads it.
-            if all(words[k + 1 : k + 1 + rank]) and self.was_freed(words[k]):
-                raise Refused(ILLEGAL_ADDRESS)
+            if all(words[k + 1 : k + 1 + rank]):
+                self.require_elements(
+                    words[k],
+                    words[k + 1 : k + 1 + rank],
+                    words[k + 1 + rank : k + 1 + 2 * rank],
+                    size,
+                )
         return own, words
+
+    def require_elements(
+        self, start: int, extents: Sequence[int], strides: Sequence[int], size: int
+    ) -> None:
+        """All elements that a kernel is given are in one block, and aligned."""
+        if start % size:
+            raise Refused(MISALIGNED)
+        reach = [size * (n - 1) * s for n, s in zip(extents, strides, strict=True)]
+        low = start + sum(r for r in reach if r < 0)
+        high = start + sum(r for r in reach if r > 0) + size
+        if self.was_freed(start):
+            raise Refused(ILLEGAL_ADDRESS)
+        self.host(low, high - low)
 
     # cuBLAS.
 
     def cublasCreate_v2(self, place: int) -> None:
-        self.require_context()
         self.handle("cublas", place)
 
     def cublasDestroy_v2(self, handle: int) -> None:
         self.known(handle, str)
         del self.handles[handle]
+
+    def cublasSetStream_v2(self, handle: int, stream: int) -> None:
+        self.known(handle, str)
+        self.products = self.stream(stream)
 
     def cublasSetWorkspace_v2(self, handle: int, place: int, size: int) -> None:
         self.host(place, size)
@@ -454,7 +550,7 @@ class EmulatedDriver:
                 found = times * (x @ y)
                 z[...] = found + plus * z if plus else found
 
-        self.do(step)
+        self.products.do(step)
 
     def matrix(self, dtype: Any, place: int, shape: tuple[int, int], leading: int) -> Any:
         rows, columns = shape
@@ -467,21 +563,17 @@ class EmulatedDriver:
 
     # Graphs.
 
-    def refuse_captured(self) -> None:
-        if self.capturing is not None:
-            raise Refused(CAPTURE_INVALID)
-
-    def cuStreamSynchronize(self, stream: int) -> None:
-        self.refuse_captured()
-
     def cuStreamBeginCapture(self, stream: int, mode: int) -> None:
-        self.refuse_captured()
-        self.capturing = Graph()
+        self.captured = self.stream(stream)
+        self.captured.capturing = Graph()
+        self.captured_word.value = 1
 
     def cuStreamEndCapture(self, stream: int, place: int) -> None:
-        if self.capturing is None:
+        found = self.stream(stream)
+        if found.capturing is None:
             raise Refused(INVALID_VALUE)
-        graph, self.capturing = self.capturing, None
+        graph, found.capturing, self.captured = found.capturing, None, None
+        self.captured_word.value = 0
         self.handle(graph, place)
 
     def cuGraphInstantiateWithFlags(self, place: int, graph: int, flags: int) -> None:
@@ -489,7 +581,7 @@ class EmulatedDriver:
 
     def cuGraphLaunch(self, run: int, stream: int) -> None:
         for step in self.known(run, list):
-            step()
+            self.stream(stream).do(step)
 
     def cuGraphExecDestroy(self, run: int) -> None:
         self.known(run, list)
@@ -500,6 +592,26 @@ class EmulatedDriver:
         del self.handles[graph]
 
 
+ATTRIBUTES = {device.MAJOR: 9, device.MINOR: 0, device.POOLS: 1}
+"""Of the emulated device."""
+POINTER_ATTRIBUTES = {device.MEMORY_TYPE: device.OF_DEVICE, device.ORDINAL: 0}
+"""Of its memory."""
+MOST_PARAMETERS = 4096
+"""Bytes that a kernel may be given: the least of all kinds of devices."""
+BEFORE = {"cuInit", "cuGetErrorName", "cuDriverGetVersion"}
+"""Functions that may be called before the driver has begun."""
+WITHOUT = {
+    *BEFORE, "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain",
+    "cuDeviceGetDefaultMemPool", "cuCtxSetCurrent", "cuCtxGetCurrent", "cuMemPoolSetAttribute",
+    "cuMemPoolTrimTo", "cuPointerGetAttribute",
+}  # fmt: skip
+"""Functions that need no context."""
+IN_CONTEXT = {*device.FUNCTIONS, *MORE, *CUBLAS} - WITHOUT
+CAPTURED = {
+    *device_text.GEMMS, "cuLaunchKernel", "cuMemsetD8Async", "cuMemsetD16Async", "cuMemsetD32Async",
+    "cuMemcpyDtoDAsync", "cuStreamEndCapture", "cuGetErrorName",
+}  # fmt: skip
+"""Functions that may be called while a stream is captured (copies of memory that is paged may not)."""
 NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 BYTES = {"ptr": 8, "i64": 8, "double": 8, "float": 4, "i32": 4, "i16": 2, "i8": 1, "i1": 1}
 """Bytes of a parameter, by LLVM's type."""
@@ -507,6 +619,10 @@ BYTES = {"ptr": 8, "i64": 8, "double": 8, "float": 4, "i32": 4, "i16": 2, "i8": 
 
 def put(place: int, value: int) -> None:
     ctypes.c_uint64.from_address(place).value = value
+
+
+def fill_with(place: int, value: int, size: int) -> None:
+    ctypes.memset(place, value, size)
 
 
 def put_bytes(place: int, value: bytes) -> None:

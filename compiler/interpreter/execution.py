@@ -87,13 +87,19 @@ def interpret(
 
 def interpret_launch(
     module: ModuleOp, name: str, arguments: Sequence[Any], blocks: int, host: Host
-) -> None:
-    """Run so many blocks of a kernel on NumPy arrays, which it changes; `Undefined` where threads race."""
-    machine = Machine(module, host, None)
+) -> int:
+    """Run so many blocks of a kernel on NumPy arrays, which it changes; `Undefined` where threads race.
+
+    Returns how many steps that took.
+    """
+    most = 1 << 60
+    machine = Machine(module, host, most)
     kernel = machine.functions[name]
     values = bound([a.type for a in kernel.body.block.args], arguments)
     with np.errstate(all="ignore"):
         launches.run_kernel(Frame(machine, 0), kernel, values, blocks)
+    assert machine.left is not None
+    return most - machine.left
 
 
 def bound(types: Sequence[Attribute], arguments: Sequence[Any]) -> list[Any]:

@@ -18,7 +18,7 @@ from xdsl.ir import Block, Region
 from ...dialects import device
 from ...dialects.within import every_op
 from ..codegen.kernel_module import KernelText, module_text
-from ..codegen.kernel_state import KernelState, value_type
+from ..codegen.kernel_state import KernelState, size_of, value_type
 from ..codegen.loops_to_llvm import CodegenOptions, KernelWriter
 from .emulate_launches import emulate, forget_spaces, touch
 
@@ -79,6 +79,12 @@ def ranks_of_parameters(kernel: func.FuncOp) -> list[int]:
     """How many extents follow each pointer that a kernel is given."""
     types = (a.type for a in kernel.body.block.args)
     return [t.get_num_dims() for t in types if isinstance(t, MemRefType)]
+
+
+def sizes_of_parameters(kernel: func.FuncOp) -> list[int]:
+    """Bytes of an element of each array that a kernel is given."""
+    types = (a.type for a in kernel.body.block.args)
+    return [size_of(t.element_type) for t in types if isinstance(t, MemRefType)]
 
 
 def called_by_driver(kernel: func.FuncOp) -> list[str]:

@@ -27,6 +27,8 @@ from mutad.runtime.emulated_driver import EmulatedDriver, Function
 
 POINTS = 4096
 """Launches of more threads are the machine code's alone."""
+STEPS = 1_000_000
+"""After so many steps the rest of a program is the machine code's."""
 
 
 @functools.lru_cache(64)
@@ -43,10 +45,11 @@ class Watch:
         default_factory=set[tuple[str, str, tuple[int, ...], int]]
     )
     kernels: int = 0
+    steps: int = 0
 
     def __call__(self, function: Function, words: Sequence[int], blocks: int) -> None:
         key = function.ir, function.name, tuple(words), blocks
-        if key in self.seen or 256 * blocks > POINTS:
+        if key in self.seen or 256 * blocks > POINTS or self.steps > STEPS:
             return
         self.seen.add(key)
         self.kernels += 1
@@ -54,7 +57,9 @@ class Watch:
         (kernel,) = (
             f for f in module.ops if isinstance(f, FuncOp) and f.sym_name.data == function.name
         )
-        interpret_launch(module, function.name, self.arguments(kernel, words), blocks, World())
+        self.steps += interpret_launch(
+            module, function.name, self.arguments(kernel, words), blocks, World()
+        )
 
     def arguments(self, kernel: FuncOp, words: Sequence[int]) -> list[Any]:
         """What a kernel is given, its arrays in copies of the blocks that they lie in."""
