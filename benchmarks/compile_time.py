@@ -23,7 +23,9 @@ from types import FunctionType
 
 from rich.table import Table
 
-from mutad.compiler.pipeline import Compilation, Request, stages_for
+from mutad.compiler.compilation import Compilation
+from mutad.compiler.pipeline import stages_for
+from mutad.compiler.request import Request
 
 from .generated import loop_nest, scalar_lines, slice_lines
 from .long_programs import PROGRAMS

@@ -17,6 +17,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 
 from ..dialects import ad
+from .compilation import Compilation, last_function
 from .deep_stack import with_deep_stack
 from .derivative.activation_pairs import activation_pairs
 from .derivative.budget_receipt import Budget, Schedule, budget_of
@@ -26,25 +27,12 @@ from .derivative.reverse import activities_of, gradient_of, only_function, plan_
 from .derivative.saved_value import SavedValue
 from .diagnostics import line_of
 from .names import as_written
-from .pipeline import (
-    JOINT,
-    OUTLINED,
-    SAVE,
-    STAGES,
-    WITHIN_BUDGETS,
-    Compilation,
-    Request,
-    adjoint,
-    advance,
-    expand_derivatives,
-    last_function,
-    optimize,
-    own_faults,
-    simplified,
-    stages_for,
-)
+from .pipeline import OUTLINED, STAGES, advance, own_faults, simplified, stages_for
+from .request import JOINT, WITHIN_BUDGETS, Request
 from .rewrites import with_ways_out
 from .rules.calls import private_functions
+from .stages.adjoint import SAVE, adjoint, expand_derivatives
+from .stages.optimize import optimize
 
 if TYPE_CHECKING:
     from .kernels.figures import KernelFigures

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 
 if TYPE_CHECKING:
+    from .compilation import Compilation
     from .frontend.build import Built
     from .frontend.frames import Captured
-    from .pipeline import Compilation, Request
+    from .request import Request
 
 MOST = 8
 """Compilations of each kind that are kept."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .derivative.receipt import Receipt
-from .pipeline import Request
+from .request import Request
 
 LEAVING = (
     *(ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Try, ast.Global, ast.Nonlocal),

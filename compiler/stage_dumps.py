@@ -19,10 +19,12 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from .compilation import Compilation
 from .diagnostics import line_of_function
 from .pass_hooks import Reproducer, spec_of, write_reproducer
-from .pipeline import STAGES, Compilation, Options, Request, Stage, stages_for, stages_of
+from .pipeline import STAGES, Stage, stages_for, stages_of
 from .print_ir import module_text
+from .request import Options, Request
 
 TITLE = "// mutad dump"
 RESUMED = ("frontend", "simplify", "adjoint", "optimize")

@@ -230,7 +230,7 @@ class _LazyCompiler:
         options: dict[str, Any],
         captured: Any,
     ) -> Any:
-        from .compiler.pipeline import Options, Request
+        from .compiler.request import Options, Request
         from .runtime import target
 
         single = len(wrt) == 1

@@ -189,7 +189,7 @@ def understood(chosen: argparse.Namespace) -> Command:
     """The command that the options make."""
     from .compiler.aot.asked import WrongUsage
     from .compiler.aot.command import Command
-    from .compiler.pipeline import Options
+    from .compiler.request import Options
     from .runtime import target
 
     device = chosen.target if is_device(chosen) else ""

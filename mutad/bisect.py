@@ -27,10 +27,10 @@ from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import ParseError
 
+from mutad.compiler.compilation import Compilation
 from mutad.compiler.diagnostics import CompileError, CompilerFault, place_of, versions
 from mutad.compiler.interpreter import Undefined, Unknown
 from mutad.compiler.pass_hooks import Reproducer, spec_of, what_failed, within
-from mutad.compiler.pipeline import Compilation
 from mutad.compiler.print_ir import module_text
 from mutad.compiler.program_calls import WrongInputs, call_of, values_of
 from mutad.compiler.stage_dumps import (

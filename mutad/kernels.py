@@ -37,8 +37,8 @@ from mutad.compiler.codegen.loops_to_llvm import (
 )
 from mutad.compiler.interpreter import Unknown, interpret
 from mutad.compiler.interpreter.memory import Memref, dtype_of, lanes_of
-from mutad.compiler.pipeline import Options
 from mutad.compiler.program_calls import Call, count_of
+from mutad.compiler.request import Options
 from mutad.compiler.transforms.resolve_overlap import resolve_all
 from mutad.dialects import foreign as foreign_ops
 from mutad.runtime import engine, foreign, raised, sites

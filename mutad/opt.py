@@ -29,9 +29,10 @@ from mutad.compiler.pass_hooks import (
     what_failed,
     within,
 )
-from mutad.compiler.pipeline import PASSES, Options
+from mutad.compiler.pass_order import PASSES
 from mutad.compiler.print_ir import module_text
 from mutad.compiler.program_calls import WrongInputs
+from mutad.compiler.request import Options
 from mutad.compiler.stage_dumps import (
     RUN,
     NotResumed,

@@ -17,7 +17,6 @@ from xdsl.passes import ModulePass
 from mutad.compiler.derivative.hessian_products import KeepProduct
 from mutad.compiler.derivative.passes import Forward, Reverse
 from mutad.compiler.interpreter.memory import dtype_of, is_poison, lanes_of
-from mutad.compiler.pipeline import Options
 from mutad.compiler.program_calls import (
     Call,
     call_of,
@@ -25,6 +24,7 @@ from mutad.compiler.program_calls import (
     public_functions,
     values_of,
 )
+from mutad.compiler.request import Options
 from mutad.compiler.rules.calls import SIGNATURE, listed
 from mutad.running import Outcome, run_call
 

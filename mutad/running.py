@@ -13,7 +13,6 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from mutad.compiler.interpreter import Undefined, Unknown
-from mutad.compiler.pipeline import Options
 from mutad.compiler.program_calls import (
     Call,
     WrongInputs,
@@ -21,6 +20,7 @@ from mutad.compiler.program_calls import (
     named_outcome,
     values_of,
 )
+from mutad.compiler.request import Options
 from mutad.kernels import Compiled, Interpreted
 
 

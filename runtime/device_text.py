@@ -44,7 +44,7 @@ from __future__ import annotations
 `GRAPHS` lists those that may still run; a loop is replayed from `LEAST` graphs of `UNIT` periods on; once the
 interpreter has `ENDED`, the driver is left alone. `CONTEXT` is the device's: arrays go in any thread.
 `HANDLE` is cuBLAS's, where products go there (`device_products`), and `PRODUCTS` how many have. `KERNEL`
-was launched last, or captured. `WAITING` lists blocks that are to be given back: whoever has the `TURN` does so.
+was launched last, or captured. `WAITING` lists blocks to be given back: whoever has the `TURN` does so.
 A capture has it from begin to end: what is given back meanwhile, by any thread, is no part of a graph."""
 
 DRIVER = (

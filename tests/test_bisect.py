@@ -16,7 +16,7 @@ from xdsl.passes import ModulePass
 import mutad
 from mutad import bisect, opt
 from mutad.compiler.derivative.passes import Forward, Reverse
-from mutad.compiler.pipeline import Options, Request
+from mutad.compiler.request import Options, Request
 from mutad.compiler.stage_dumps import dump_frontend
 from mutad.compiler.transforms.fuse_elementwise import FuseElementwise
 from mutad.compiler.transforms.raise_loops import RaiseLoops

@@ -10,7 +10,7 @@ from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
 from mutad.compiler.kernels.passes import DEVICE_PASSES
-from mutad.compiler.pipeline import PASSES
+from mutad.compiler.pass_order import PASSES
 
 TRANSFORMS = [p for p in PASSES if ".transforms." in p.__module__] + [*DEVICE_PASSES]
 

@@ -17,8 +17,9 @@ from xdsl.passes import ModulePass
 
 import mutad
 from mutad.compiler import pipeline
-from mutad.compiler.pipeline import Compilation, Request
+from mutad.compiler.compilation import Compilation
 from mutad.compiler.print_ir import module_text
+from mutad.compiler.request import Request
 from mutad.opt import MutadOpt
 
 Opt = Callable[..., str]

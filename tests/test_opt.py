@@ -16,10 +16,13 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 import mutad
 from mutad import opt
-from mutad.compiler import pipeline
+from mutad.compiler import pass_order, pipeline
+from mutad.compiler.derivative.drop_guards import DropGuards
+from mutad.compiler.derivative.passes import Forward, Reverse
 from mutad.compiler.diagnostics import CompilerFault
 from mutad.compiler.kernels.passes import DEVICE_PASSES
 from mutad.compiler.pass_hooks import spec_of
+from mutad.compiler.request import Request
 from mutad.compiler.transforms.fold_constants import FoldConstants
 from mutad.compiler.transforms.remove_dead import RemoveDead
 
@@ -99,7 +102,7 @@ def test_help_lists_our_passes_apart(capsys: pytest.CaptureFixture[str]) -> None
     shown = capsys.readouterr().out
     ours, others = shown.split("passes of mutad:\n")[1].split("\n\npasses of xDSL:\n")
     lines = [line.split(maxsplit=1) for line in ours.splitlines()]
-    passes = (*pipeline.PASSES, *DEVICE_PASSES)
+    passes = (*pass_order.PASSES, *DEVICE_PASSES)
     assert sorted(p.name for p in passes) == [name for name, _ in lines]
     assert all(told.endswith((".", "(all floats).")) for _, told in lines)
     assert re.search(r"\bcanonicalize\b", others)
@@ -214,7 +217,7 @@ def test_a_fault_in_a_compilation_leaves_a_file_that_has_it_again(
     monkeypatch.setattr(RemoveDead, "apply", fails)
     wrt = () if mode == "primal" else (0,)
     with pytest.raises(CompilerFault) as caught:
-        pipeline.compile_request(pipeline.Request(squares, ("f64[?]C",), mode=mode, wrt=wrt))
+        pipeline.compile_request(Request(squares, ("f64[?]C",), mode=mode, wrt=wrt))
     message = str(caught.value)
     assert "x[i] = x[i] * x[i]" in message
     assert "in the pass remove-dead" in message
@@ -239,17 +242,17 @@ def test_a_pass_between_two_derivatives_names_itself(
 
     monkeypatch.setenv("MUTAD_DUMP_DIR", str(tmp_path))
     monkeypatch.setattr(FoldConstants, "apply", fails_after_reverse)
-    request = pipeline.Request(squares, ("f64[?]C",), mode="hvp", wrt=(0,))
+    request = Request(squares, ("f64[?]C",), mode="hvp", wrt=(0,))
     with pytest.raises(CompilerFault, match="in the pass fold-constants") as caught:
         pipeline.compile_request(request)
     assert "ad.mul" in Path(command_of(str(caught.value))[0]).read_text()
 
 
 def test_every_pass_of_a_stage_is_known_by_its_specification() -> None:
-    known = {p.name: (lambda p=p: p) for p in pipeline.PASSES}
-    passes = (*pipeline.SIMPLIFY, *pipeline.OPTIMIZE, *pipeline.BEFORE_ANOTHER)
-    reverse = pipeline.Reverse("all", (0, 2), True, (1,), True)
-    for one in (*passes, reverse, pipeline.Forward((1,), (0,), 4)):
+    known = {p.name: (lambda p=p: p) for p in pass_order.PASSES}
+    passes = (*pass_order.SIMPLIFY, *pass_order.OPTIMIZE, *pass_order.BEFORE_ANOTHER)
+    reverse = Reverse("all", (0, 2), True, (1,), True)
+    for one in (*passes, reverse, Forward((1,), (0,), 4)):
         assert PassPipeline.parse_spec(known, spec_of(one)).passes == (one,)
 
 
@@ -258,12 +261,12 @@ def test_all_dumps_are_those_of_the_stages_and_of_their_passes(
 ) -> None:
     monkeypatch.setenv("MUTAD_DUMP", "all")
     monkeypatch.setenv("MUTAD_DUMP_DIR", str(tmp_path))
-    pipeline.compile_request(pipeline.Request(squares, ("f64[?]C",), mode="gradient", wrt=(0,)))
+    pipeline.compile_request(Request(squares, ("f64[?]C",), mode="gradient", wrt=(0,)))
     texts = {p.name.split(".", 1)[1]: p.read_text() for p in sorted(tmp_path.iterdir())}
     stages = [f"{n}-{s.name}.{s.suffix}" for n, s in enumerate(pipeline.STAGES, 1)]
     assert [name for name in texts if name.count(".") == 1] == sorted(stages)
-    optimize = (pipeline.DropGuards(), *pipeline.OPTIMIZE)
-    for stage, passes in (("2-simplify", pipeline.SIMPLIFY), ("5-optimize", optimize)):
+    optimize = (DropGuards(), *pass_order.OPTIMIZE)
+    for stage, passes in (("2-simplify", pass_order.SIMPLIFY), ("5-optimize", optimize)):
         names = [f"{stage}.{n:02}-{p.name}.mlir" for n, p in enumerate(passes, 1)]
         assert [
             name for name in texts if name.startswith(f"{stage}.") and name.count(".") > 1

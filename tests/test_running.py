@@ -10,7 +10,7 @@ import pytest
 
 from mutad import opt
 from mutad.compiler import pipeline
-from mutad.compiler.pipeline import Options, Request
+from mutad.compiler.request import Options, Request
 from mutad.compiler.stage_dumps import dump_frontend
 
 SCALED = 2.0

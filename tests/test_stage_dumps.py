@@ -14,9 +14,11 @@ import pytest
 import mutad
 from mutad import opt
 from mutad.compiler import pipeline, stage_dumps
+from mutad.compiler.derivative.passes import Reverse
 from mutad.compiler.diagnostics import CompilerFault
-from mutad.compiler.pipeline import Options, Request
+from mutad.compiler.request import Options, Request
 from mutad.compiler.stage_dumps import RESUMED
+from mutad.compiler.stages import adjoint
 from mutad.compiler.transforms.remove_dead import RemoveDead
 
 SCALE = np.linspace(1.0, 2.0, 3)
@@ -176,7 +178,7 @@ def test_a_pass_whose_options_cannot_be_said_fails_again_with_its_stage(
     def fails(self: Any, ctx: Any, module: Any) -> None:
         raise KeyError(self.finals)
 
-    monkeypatch.setattr(pipeline.Reverse, "apply", fails)
+    monkeypatch.setattr(Reverse, "apply", fails)
     request = Request(cubed, ("py_float",), mode="vjp", wrt=(0,))
     with pytest.raises(CompilerFault, match="in the pass reverse") as caught:
         pipeline.compile_request(request)
@@ -192,7 +194,7 @@ def test_so_does_the_expansion_of_derivatives(
     def fails(*_: Any) -> None:
         raise KeyError("nosuch")
 
-    monkeypatch.setattr(pipeline, "expand", fails)
+    monkeypatch.setattr(adjoint, "expand", fails)
     with pytest.raises(CompilerFault, match="in the pass expand-derivatives") as caught:
         pipeline.compile_request(Request(cubed, ("py_float",)))
     command = caught.value.command

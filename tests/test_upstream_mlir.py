@@ -17,8 +17,9 @@ from lit_programs import context
 from xdsl.parser import Parser
 
 from mutad.compiler import pipeline
-from mutad.compiler.pipeline import Compilation, Request
+from mutad.compiler.compilation import Compilation
 from mutad.compiler.print_ir import module_text
+from mutad.compiler.request import Request
 
 LIT = Path(__file__).parents[1] / "lit-tests"
 MLIR_OPT = shutil.which("mlir-opt") or shutil.which("iree-opt")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .. import receipts
 from ..codegen.llvm_module import Target
-from ..pipeline import Options, Request
+from ..request import Options, Request
 from . import asked, dependencies, model
 from .asked import WrongUsage
 from .device_library import DeviceLibrary, compile_kernels

@@ -25,9 +25,11 @@ from ..analysis.effects import is_private
 from ..codegen.kernel_state import value_type
 from ..codegen.llvm_module import optimize_and_emit
 from ..codegen.ptx import kernels_of, ptx_of
+from ..compilation import Compilation
 from ..kernels.figures import KernelFigures, figures_of
-from ..pipeline import OUTLINED, Compilation, Options, Request, own_faults, stages_for
+from ..pipeline import OUTLINED, own_faults, stages_for
 from ..print_ir import module_text
+from ..request import Options, Request
 from .c_names import KEYWORDS
 from .exports import Export
 from .library import MODES, options_of

@@ -49,7 +49,7 @@ class Export:
     wrt: tuple[int, ...] = ()
     """The positions of the parameters that the derivative is taken with respect to."""
     captured: Captured | None = None
-    """What the function reads from outside, as `pipeline.Request.captured`."""
+    """What the function reads from outside, as `Request.captured`."""
     inputs: tuple[str, ...] = ()
     """The argument keys of the captured inputs: floats and arrays, whose values `captured.inputs` read."""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])

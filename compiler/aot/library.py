@@ -38,24 +38,18 @@ from ..codegen.llvm_module import Target, assembly, optimize_and_emit, optimized
 from ..codegen.loops_to_llvm import kernel_text
 from ..codegen.scalar_text import float_text
 from ..collection import without_collection
+from ..compilation import Compilation, last_function, with_time
 from ..deep_stack import with_deep_stack
 from ..derivative.hessian_products import shadow_arguments
 from ..diagnostics import CompileError, line_of_function, refusal
 from ..frontend.data.boundary import NeedsStructure
 from ..pass_hooks import within
-from ..pipeline import (
-    Compilation,
-    Options,
-    Request,
-    last_function,
-    own_faults,
-    stages_for,
-    subject_of,
-    with_time,
-)
+from ..pipeline import own_faults, stages_for
 from ..print_ir import module_text
+from ..request import Options, Request
 from ..rules.calls import listed
 from ..sizes.work_size import WorkSize, measure_work
+from ..stages.machine_code import subject_of
 from . import python_entry
 from .c_entry import MOST_FLAGS, KernelCall, Stored, entry_text, size_text
 from .c_names import is_the_librarys

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from ..pipeline import Compilation, print_times
+from ..compilation import Compilation, print_times
 from .exports import Export
 from .outputs import Output
 

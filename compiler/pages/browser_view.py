@@ -17,15 +17,19 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import ad, array
-from .. import pipeline, receipts
+from .. import receipts
 from ..codegen.assembly_lines import source_lines
 from ..codegen.llvm_lines import llvm_lines
+from ..compilation import Compilation
 from ..deep_stack import with_deep_stack
 from ..derivative.saved_value import program_s_name
 from ..diagnostics import line_of, line_of_function
 from ..pass_hooks import within
-from ..pipeline import JOINT, Compilation, Request, Stage, stages_for
+from ..pipeline import Stage, own_faults, stages_for
 from ..print_ir import module_lines
+from ..request import JOINT, Request
+from ..stages.adjoint import planned
+from ..stages.machine_code import assembly_for_debuggers, subject_of
 from .listing import Column, Edge, Place, Places, Row, column_html, folded, marked, row_id
 from .page import frame, page
 from .receipt_page import legend, lines_of, source_column, source_edges, table
@@ -53,7 +57,7 @@ def view_request(request: Request, values: Sequence[Any] | None, *, framed: bool
 
     `framed` is how notebooks show it.
     """
-    with pipeline.own_faults(request):
+    with own_faults(request):
         shown = stages_of(request)
     text = view(request, shown, receipt_of(request, values))
     return frame(text, f"the stages of {request.function.__qualname__}", 680) if framed else text
@@ -79,7 +83,7 @@ def shown_by(stage: Stage, c: Compilation) -> Shown:
         case "ptx":
             rows = [Row(text.expandtabs(8), None) for text in stage.show(c).splitlines()]
         case _:
-            lines = source_lines(pipeline.assembly_for_debuggers(c))
+            lines = source_lines(assembly_for_debuggers(c))
             rows = [Row(text.expandtabs(8), place) for text, place in lines]
     return Shown(column(stage, folded(rows)))
 
@@ -90,7 +94,7 @@ def column(stage: Stage, rows: Iterator[Row]) -> Column:
 
 def of_module(stage: Stage, c: Compilation) -> Shown:
     """The IR; of the adjoint with what saves and what reads."""
-    module = pipeline.planned(c) if stage.name == "plan" else c.module
+    module = planned(c) if stage.name == "plan" else c.module
     lines = module_lines(module)
     rows = [Row(text, None if op is None else place_of(op)) for text, op in lines]
     index = {op: k for k, (_, op) in enumerate(lines) if op is not None}
@@ -178,7 +182,7 @@ def view(request: Request, shown: Sequence[Shown], receipt: Receipt | None) -> s
     rows = (row for one in shown for row in one.column.rows)
     places = [*start, *lines_of(saves), *(row.place for row in rows if row.place is not None)]
     source = source_column(places, saves)
-    title = f"{pipeline.subject_of(request).name}: from source to machine code"
+    title = f"{subject_of(request).name}: from source to machine code"
     edges = (*source_edges(source, saves), *reloads(source, shown))
     told = "" if receipt is None else f"<p>{escape(receipt.totals())}</p>\n"
     told += legend(edge.kind for edge in edges)

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region
 
-from mutad.compiler.pipeline import Compilation, Options, Request, stages_for
+from mutad.compiler.compilation import Compilation
+from mutad.compiler.pipeline import stages_for
+from mutad.compiler.request import Options, Request
 from mutad.dialects.quick_xdsl import with_derived
 from mutad.runtime.captures import captures_of
 

@@ -20,7 +20,7 @@ from mutad.compiler.aot.library import compile_exports
 from mutad.compiler.aot.linking import NoTool, static_library, tool
 from mutad.compiler.codegen.kernel_memory import KernelMemory
 from mutad.compiler.diagnostics import CompileError
-from mutad.compiler.pipeline import Options
+from mutad.compiler.request import Options
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="builds with a C compiler")
 

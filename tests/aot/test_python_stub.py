@@ -35,7 +35,7 @@ from mutad.compiler.aot.library import compile_exports
 from mutad.compiler.aot.outputs import Output, write_all
 from mutad.compiler.aot.python_package import package_files
 from mutad.compiler.aot.wheel import archive, platform_tag
-from mutad.compiler.pipeline import Options
+from mutad.compiler.request import Options
 from mutad.runtime.keys import argument_key
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="builds with a C compiler")

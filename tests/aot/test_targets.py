@@ -22,7 +22,7 @@ from mutad.compiler.aot.levels import Together
 from mutad.compiler.aot.library import compile_exports
 from mutad.compiler.aot.linking import NoTool, compiler_for, shared_library, static_library
 from mutad.compiler.codegen.llvm_module import machine_of
-from mutad.compiler.pipeline import Options
+from mutad.compiler.request import Options
 from mutad.runtime.target import CPUS, LEVELS, asked, can_choose, runnable
 
 AARCH64 = asked("aarch64-linux-gnu", None)[0]

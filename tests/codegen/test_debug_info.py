@@ -13,7 +13,9 @@ from llvmlite import binding
 from mutad.compiler import pipeline
 from mutad.compiler.codegen.assembly_lines import source_lines, without_debugging
 from mutad.compiler.codegen.llvm_module import assembly, optimize_and_emit
-from mutad.compiler.pipeline import Compilation, Options, Request, advance, stages_for
+from mutad.compiler.compilation import Compilation
+from mutad.compiler.pipeline import advance, stages_for
+from mutad.compiler.request import Options, Request
 
 Array = np.ndarray
 

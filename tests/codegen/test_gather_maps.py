@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mutad.compiler import pipeline
+from mutad.compiler.request import Request
 
 
 def two_grids(u, steps):
@@ -66,7 +67,7 @@ def shift_by_argument(u, steps):
 
 
 def optimized(function: Callable[..., Any]) -> str:
-    request = pipeline.Request(function, ("f64[?,?]C", "py_int"), mode="gradient", wrt=(0,))
+    request = Request(function, ("f64[?,?]C", "py_int"), mode="gradient", wrt=(0,))
     return pipeline.run_stages(request, "optimize")
 
 

@@ -15,8 +15,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from mutad.compiler.compilation import Compilation
 from mutad.compiler.diagnostics import CompileError
-from mutad.compiler.pipeline import Compilation, Options, Request, stages_for
+from mutad.compiler.pipeline import stages_for
+from mutad.compiler.request import Options, Request
 from mutad.runtime.keys import argument_key, overlaps_of
 
 

@@ -16,7 +16,7 @@ from mutad import compile
 from mutad.compiler.derivative.checkpoint_loops import CheckpointLoops
 from mutad.compiler.derivative.passes import Reverse
 from mutad.compiler.diagnostics import CompileError
-from mutad.compiler.pipeline import BEFORE_ANOTHER
+from mutad.compiler.pass_order import BEFORE_ANOTHER
 from mutad.opt import MutadOpt
 
 REVERSE_OVER_REVERSE = "reverse-over-reverse"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mutad import compile
-from mutad.compiler.pipeline import Request
+from mutad.compiler.request import Request
 from mutad.compiler.rewrites import rewrites
 
 N, STEPS = 40, 5

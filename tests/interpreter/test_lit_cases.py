@@ -18,7 +18,7 @@ from mutad.compiler.derivative.expand_derivatives import expand
 from mutad.compiler.derivative.passes import Forward, Reverse
 from mutad.compiler.interpreter.memory import Memref
 from mutad.compiler.kernels.emulate_launches import EmulateLaunches
-from mutad.compiler.pipeline import Options
+from mutad.compiler.request import Options
 from mutad.compiler.sizes.step_sizes import MeasureSteps
 from mutad.dialects import activation, ad, foreign
 from mutad.kernels import World

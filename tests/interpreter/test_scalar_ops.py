@@ -14,8 +14,8 @@ from mutad.compiler.codegen.loops_to_llvm import CONTROL, LOWERINGS
 from mutad.compiler.codegen.scalars_to_llvm import SCALAR_OPS
 from mutad.compiler.interpreter.execution import OPS
 from mutad.compiler.interpreter.scalars import LIBM, SCALARS
-from mutad.compiler.pipeline import Options
 from mutad.compiler.program_calls import call_of
+from mutad.compiler.request import Options
 from mutad.compiler.rules import RULES
 from mutad.running import run_call
 

@@ -16,9 +16,11 @@ from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 
 import mutad
+from mutad.compiler.compilation import Compilation
 from mutad.compiler.interpreter import Undefined, interpret
 from mutad.compiler.kernels.outline_kernels import OutlineKernels
-from mutad.compiler.pipeline import OUTLINED, Compilation, Options, Request, stages_for
+from mutad.compiler.pipeline import OUTLINED, stages_for
+from mutad.compiler.request import Options, Request
 from mutad.kernels import World
 from mutad.runtime.emulated_driver import Function
 from mutad.runtime.keys import address_of

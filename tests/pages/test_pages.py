@@ -14,10 +14,12 @@ from html_pages import columns_of, edges_of, loads_nothing, palettes_of, tags_of
 
 from mutad import CompiledFunction, batch, compile
 from mutad.compiler.codegen.llvm_lines import llvm_lines
+from mutad.compiler.compilation import Compilation
 from mutad.compiler.pages.listing import Edge, Row, edges_json, folded, short
 from mutad.compiler.pages.page import asset
-from mutad.compiler.pipeline import Compilation, Options, Request, stages_for
+from mutad.compiler.pipeline import stages_for
 from mutad.compiler.print_ir import module_text
+from mutad.compiler.request import Options, Request
 
 Array = np.ndarray
 

@@ -17,7 +17,7 @@ from small_programs import small_programs
 from sweep_programs import sweep_program
 
 from mutad.bisect import bisect
-from mutad.compiler.pipeline import Options, Request
+from mutad.compiler.request import Options, Request
 from mutad.compiler.stage_dumps import dump_frontend
 from mutad.runtime import keys
 

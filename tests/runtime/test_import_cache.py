@@ -25,7 +25,7 @@ def f(x):
     return x[0]
 
 assert f(np.ones(1)) == 1.0
-mentioned = sys.modules["mutad.compiler.pipeline"].Options
+mentioned = sys.modules["mutad.compiler.request"].Options
 print(mentioned(opt=2), mentioned() == mentioned(), hash(mentioned()) == hash(mentioned()))
 try:
     mentioned().opt = 1

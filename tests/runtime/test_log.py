@@ -13,7 +13,7 @@ import pytest
 
 import mutad
 from mutad.compiler import pipeline, progress
-from mutad.compiler.pipeline import Compilation
+from mutad.compiler.compilation import Compilation
 from mutad.compiler.transforms.forward_stores import ForwardStores
 
 K = 2

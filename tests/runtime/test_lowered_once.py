@@ -12,7 +12,9 @@ import pytest
 
 import mutad
 from mutad.compiler import pipeline
+from mutad.compiler.compilation import Compilation
 from mutad.compiler.frontend.build import Build
+from mutad.compiler.stages import machine_code
 
 Array = np.ndarray
 
@@ -92,9 +94,9 @@ def test_no_code_is_made_that_assumes_what_these_arguments_are_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[bool] = []
-    emitted = pipeline.metadata_of
+    emitted = machine_code.metadata_of
 
-    def noted(c: pipeline.Compilation) -> dict[str, Any]:
+    def noted(c: Compilation) -> dict[str, Any]:
         made.append(c.request.options.stretch)
         return emitted(c)
 

@@ -17,7 +17,7 @@ from mutad.compiler.aot.library import Library, compile_exports
 from mutad.compiler.aot.linking import shared_library
 from mutad.compiler.aot.signature import ArrayParameter, CFunction, OutParameter, ScalarParameter
 from mutad.compiler.codegen.kernel_memory import KernelMemory
-from mutad.compiler.pipeline import Options
+from mutad.compiler.request import Options
 from mutad.runtime.captures import captures_of
 from mutad.runtime.keys import argument_key
 

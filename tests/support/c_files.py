@@ -13,7 +13,7 @@ import pytest
 from mutad.compiler.aot.emitters import EMITTERS
 from mutad.compiler.aot.exports import Export
 from mutad.compiler.aot.library import Library, compile_exports
-from mutad.compiler.pipeline import Options
+from mutad.compiler.request import Options
 
 STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic")
 SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")

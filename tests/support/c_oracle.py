@@ -28,7 +28,7 @@ from mutad.compiler.aot.library import compile_exports
 from mutad.compiler.aot.signature import ArrayParameter, OutParameter, c_names
 from mutad.compiler.aot.statuses import KINDS
 from mutad.compiler.diagnostics import CompileError
-from mutad.compiler.pipeline import Options
+from mutad.compiler.request import Options
 from mutad.runtime.keys import argument_key
 
 Function = Callable[..., Any]

@@ -20,7 +20,7 @@ from mutad.compiler.analysis.effects import is_private
 from mutad.compiler.interpreter import Undefined
 from mutad.compiler.interpreter.memory import dtype_of, lanes_of
 from mutad.compiler.kernels.passes import DEVICE_PASSES
-from mutad.compiler.pipeline import PASSES
+from mutad.compiler.pass_order import PASSES
 from mutad.compiler.program_calls import Call, call_of, element_of, public_functions, values_of
 from mutad.dialects.activation import Activation
 from mutad.dialects.ad import Ad

@@ -19,7 +19,9 @@ from mutad.compiler.codegen.kernel_memory import KernelMemory
 from mutad.compiler.codegen.kernel_module import KernelText
 from mutad.compiler.codegen.llvm_module import optimize_and_emit
 from mutad.compiler.codegen.loops_to_llvm import kernel_text
-from mutad.compiler.pipeline import Compilation, Request, last_function, stages_for
+from mutad.compiler.compilation import Compilation, last_function
+from mutad.compiler.pipeline import stages_for
+from mutad.compiler.request import Request
 from mutad.compiler.sizes.work_size import WorkSize, alike, listed, measure_work
 from mutad.dialects import ad, array
 from mutad.runtime import engine, keys, memory

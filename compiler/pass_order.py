@@ -1,0 +1,248 @@
+"""Every pass, in the order in which it runs, with its reason. Read `SIMPLIFY`, then `OPTIMIZE`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xdsl.passes import ModulePass
+
+from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
+from .compilation import Compilation
+from .derivative.checkpoint_loops import CheckpointLoops
+from .derivative.drop_guards import DropGuards
+from .derivative.expand_derivatives import ExpandDerivatives
+from .derivative.hessian_products import KeepProduct
+from .derivative.keep_tangents import KeepTangents
+from .derivative.passes import Forward, PrintNeeded, PrintPlan, Reverse
+from .derivative.sanitize_derivatives import SanitizeDerivatives
+from .sizes.step_sizes import MeasureSteps
+from .sizes.work_size import MeasureWork
+from .transforms.assume_extents import AssumeExtents
+from .transforms.assume_lengths import AssumeLengths
+from .transforms.check_claims import CheckClaims
+from .transforms.close_counters import CloseCounters
+from .transforms.collect_products import CollectProducts
+from .transforms.describe_calls import DescribeCalls
+from .transforms.distribute_loops import DistributeLoops
+from .transforms.drop_carried import DropCarried
+from .transforms.drop_overwritten import DropOverwritten
+from .transforms.drop_restored import DropRestored
+from .transforms.eliminate_common import EliminateCommon
+from .transforms.fold_constants import FoldConstants
+from .transforms.forward_stores import ForwardStores
+from .transforms.fuse_elementwise import FuseElementwise
+from .transforms.fuse_rows import FuseRows
+from .transforms.gather_adds import GatherAdds
+from .transforms.hoist_allocs import HoistAllocs
+from .transforms.hoist_branch_allocs import HoistBranchAllocs
+from .transforms.hoist_checks import HoistChecks
+from .transforms.hoist_invariants import HoistInvariants
+from .transforms.hoist_raises import HoistRaises
+from .transforms.leave_fills import LeaveFills
+from .transforms.lift_choices import LiftChoices
+from .transforms.localize_cells import LocalizeCells
+from .transforms.move_conditions import MoveConditions
+from .transforms.peel_boundaries import PeelBoundaries
+from .transforms.promote_scalars import PromoteScalars
+from .transforms.raise_adjoints import RaiseAdjoints
+from .transforms.raise_loops import RaiseLoops
+from .transforms.remove_dead import RemoveDead
+from .transforms.reorder_loops import ReorderLoops
+from .transforms.resolve_overlap import ResolveOverlap
+from .transforms.reuse_allocs import ReuseAllocs
+from .transforms.select_stores import SelectStores
+from .transforms.select_values import SelectValues
+from .transforms.settle_bounds import SettleBounds
+from .transforms.split_maps import SplitMaps
+from .transforms.store_first import StoreFirst
+from .transforms.transpose_columns import TransposeColumns
+from .transforms.unify_extents import UnifyExtents
+from .transforms.unroll_and_jam import UnrollAndJam
+from .transforms.vectorize_outer import VectorizeOuter
+from .transforms.write_products import WriteProducts
+
+SIMPLIFY: tuple[ModulePass, ...] = (
+    EliminateCommon(),  # the others compare subscripts and index spaces by identity
+    UnifyExtents(),  # past a check of shapes there is one index space
+    FuseElementwise(),  # one map for each operation of NumPy is many
+    FoldConstants(),  # slices and shapes shrink to what is not known
+    DropCarried(),  # an array that keeps its place has one name
+    MoveConditions(),  # the reverse sweep reverses bodies
+    PromoteScalars(),  # stores kill cells, never values
+    CloseCounters(),  # the length of a list that grows is affine in the iteration
+    EliminateCommon(),  # what folding and promotion made equal
+    ForwardStores(),  # an element read back is a value
+    SettleBounds(),  # slices by counters have one extent each, and those of one length the same
+    FoldConstants(),  # flags that are values now
+    ResolveOverlap(),  # from here on a map may go through its points in any order
+    UnifyExtents(),  # past a check of shapes there is one index space
+    EliminateCommon(),
+    FuseElementwise(),  # a temporary that does not exist has no shadow
+    HoistInvariants(),  # an invariant is there once, for both sweeps
+    EliminateCommon(),  # what hoisting brought together
+    HoistBranchAllocs(),  # an array that leaves a branch has its shadow outside
+    LiftChoices(),  # which shadow it is, is known before the branch is reversed
+    HoistChecks(),  # neither sweep checks what was checked on entry
+    SelectStores(),  # a loop without branches may be a map
+    SelectValues(),  # or is vectorized, with its adjoint
+    VectorizeOuter(),  # inner loops that go step by step do so for many points at once
+    HoistRaises(),  # where nothing raises, too
+    RaiseLoops(),  # independent iterations are a map, whose adjoint is one
+    EliminateCommon(),  # the views that raising made
+    WriteProducts(),  # a product is saved, or overwritten, where it goes
+    RemoveDead(),  # a store that nobody reads kills nothing
+    DescribeCalls(),  # nor does a call that no longer stores
+)
+
+FOR_THREADS: tuple[ModulePass, ...] = (
+    CheckClaims(),  # once variables that are no more than names are gone
+    LocalizeCells(),  # iterations that share no variable share no save
+)
+"""What runs at the end of `simplify` with `parallel=True`, and for devices."""
+
+POINT_BY_POINT: tuple[ModulePass, ...] = (
+    EliminateCommon(),  # the rules of several ops ask for the same values
+    FoldConstants(),
+    PromoteScalars(),  # cotangents of scalars come in cells
+    UnifyExtents(),  # the checks of the forward sweep hold in the reverse sweep
+    EliminateCommon(),
+    ForwardStores(),
+    DropRestored(),  # a cotangent that is only read stays where it is
+    DropOverwritten(),  # a temporary's shadow is filled once
+    FuseElementwise(),
+    HoistInvariants(),
+)
+"""What runs on adjoints: maps are point by point."""
+
+OPTIMIZE: tuple[ModulePass, ...] = (
+    EliminateCommon(),
+    AssumeLengths(),  # what is over as many points can be joined, and need not be checked
+    *POINT_BY_POINT,
+    EliminateCommon(),
+    RaiseAdjoints(),  # they meet maps to share a loop with, and fills to store over
+    RemoveDead(),
+    DropCarried(),  # the reverse sweep swaps the arrays that it reads
+    GatherAdds(),  # passes before this take maps point by point
+    StoreFirst(),  # a map that gathers touches each element once
+    EliminateCommon(),  # views of what is gathered
+    FuseRows(),  # what maps hand on stays in the cache; scratch arrays are still in their loops
+    HoistInvariants(),
+    HoistAllocs(),  # nothing allocates inside of loops
+    EliminateCommon(),
+    ReuseAllocs(),  # shadows take the memory of what the forward sweep has done with
+    PeelBoundaries(),  # what reordering and vectors need is a body without branches
+    AssumeExtents(),  # how far apart elements are, is known
+    ReorderLoops(),  # nothing that comes reads the program in its own order
+    CollectProducts(),  # nests are in the order in which products stand out
+    TransposeColumns(),  # what products read is no map any more
+    UnrollAndJam(),  # innermost loops go along rows by now
+    DistributeLoops(),  # what an interchange would free need not be taken apart
+    LeaveFills(),  # what is still filled may as well come as zeros
+)
+
+FOR_KERNELS = tuple(
+    one
+    for one in OPTIMIZE
+    if not isinstance(one, (FuseRows, PeelBoundaries, AssumeExtents))
+    and not isinstance(one, (ReorderLoops, UnrollAndJam, DistributeLoops))
+    and not isinstance(one, (CollectProducts, TransposeColumns))
+)
+"""What runs where kernels are made of the program: without what is about caches and vectors."""
+
+OF_THE_LAST = (
+    *(AssumeLengths, RaiseAdjoints, FuseRows, GatherAdds, StoreFirst, ReuseAllocs, PeelBoundaries),
+    *(AssumeExtents, ReorderLoops, CollectProducts, TransposeColumns, UnrollAndJam),
+    *(DistributeLoops, LeaveFills),
+)
+"""Passes that run behind the last derivative alone."""
+
+BEFORE_ANOTHER: tuple[ModulePass, ...] = (
+    *(one for one in OPTIMIZE if not isinstance(one, OF_THE_LAST)),
+    SplitMaps(),
+)
+"""What runs between two derivatives: arrays are whole, memory is shared, and loops are reordered, after the
+last, and maps are as rules take them."""
+
+PASSES: tuple[type[ModulePass], ...] = (
+    AssumeExtents,
+    AssumeLengths,
+    EliminateCommon,
+    FoldConstants,
+    PromoteScalars,
+    PeelBoundaries,
+    ForwardStores,
+    FuseElementwise,
+    FuseRows,
+    GatherAdds,
+    HoistInvariants,
+    HoistAllocs,
+    HoistBranchAllocs,
+    LeaveFills,
+    LiftChoices,
+    LocalizeCells,
+    MoveConditions,
+    WriteProducts,
+    HoistChecks,
+    HoistRaises,
+    RaiseAdjoints,
+    RaiseLoops,
+    CheckClaims,
+    CloseCounters,
+    CollectProducts,
+    DescribeCalls,
+    DistributeLoops,
+    DropCarried,
+    DropOverwritten,
+    DropRestored,
+    RemoveDead,
+    ReorderLoops,
+    ResolveOverlap,
+    ReuseAllocs,
+    SelectStores,
+    SelectValues,
+    SettleBounds,
+    SplitMaps,
+    StoreFirst,
+    TransposeColumns,
+    UnifyExtents,
+    UnrollAndJam,
+    VectorizeOuter,
+    *PRINTED_ANALYSES,
+    PrintNeeded,
+    PrintPlan,
+    Reverse,
+    Forward,
+    KeepProduct,
+    KeepTangents,
+    ExpandDerivatives,
+    SanitizeDerivatives,
+    DropGuards,
+    MeasureWork,
+    CheckpointLoops,
+    MeasureSteps,
+)
+"""Every pass that `mutad-opt -p` knows by name."""
+
+
+def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass]:
+    """The passes, with `parallel=True` such that threads have memory, and large maps, of their own."""
+    if not c.request.options.parallel:
+        return [*passes]
+    kept = [p for p in passes if not isinstance(p, FuseRows)]  # its steps follow each other
+    return [
+        replace(p, threads=True)
+        if isinstance(p, HoistAllocs | CollectProducts | UnrollAndJam)
+        else p
+        for p in kept
+    ]
+
+
+def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass]:
+    """The passes as threads, and `fastmath`, have them."""
+    free = c.request.options.fastmath
+    reordering = ReorderLoops | CollectProducts | UnrollAndJam | DistributeLoops
+    return [
+        replace(p, fastmath=free) if isinstance(p, reordering) else p
+        for p in for_threads(c, passes)
+    ]

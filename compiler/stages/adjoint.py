@@ -1,0 +1,164 @@
+"""Derivatives: the plan, the sweeps, what runs between two of them, budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
+
+from ...dialects import activation, ad
+from ..compilation import Compilation, last_function, returned_arguments
+from ..derivative.activation_pairs import activation_pairs
+from ..derivative.checkpoint_loops import CheckpointLoops
+from ..derivative.counting import counting_function
+from ..derivative.expand_derivatives import ExpandDerivatives, expand
+from ..derivative.hessian_products import KeepProduct, shadow_arguments
+from ..derivative.keep_tangents import KeepTangents
+from ..derivative.marks import watch
+from ..derivative.passes import Forward, Reverse
+from ..derivative.reverse import activities_of, only_function
+from ..derivative.sanitize_derivatives import SanitizeDerivatives
+from ..derivative.symmetric import Symmetric
+from ..pass_order import BEFORE_ANOTHER, for_threads
+from ..print_ir import module_text
+from ..request import HESSIAN, WITHIN_BUDGETS, Request
+from ..rules.calls import private_functions
+from ..rules.routines import inline_rules
+from ..transforms.localize_cells import LocalizeCells
+from ..transforms.remove_dead import RemoveDead
+
+SAVE = "save"
+"""The attribute that says to which save of the plan a tape belongs."""
+
+
+def adjoint(c: Compilation) -> None:
+    r, active = c.request, tuple(c.active_arguments)
+    finals = c.final_arguments
+    if r.options.sanitize:
+        watch(c.module.ops)
+    reverse = Reverse(
+        r.options.plan,
+        active,
+        finals is not None,
+        None if finals is None else tuple(finals),
+        r.mode in HESSIAN,
+        cotangents_at_once(r),
+        fresh=r.mode in (*HESSIAN, "gradient") and not r.options.memory,
+    )
+    match r.mode:
+        case "tangent" | "tangent-alone":
+            finals = tuple(returned_arguments(c.built.results))
+            c.run([Forward(active, finals, r.options.lanes)])
+            if r.mode == "tangent-alone":
+                c.run([KeepTangents(), RemoveDead()])
+        case "reverse-hvp":
+            c.run([replace(reverse, adjoints=True), *for_threads(c, BEFORE_ANOTHER)])
+            symmetric = Symmetric(last_function(c.module))
+            c.run([Reverse(r.options.plan, symmetric.differentiated)])
+            symmetric.turn(last_function(c.module))
+        case "count" | "count-split":
+            count_saves(c, active, finals)
+        case _ if r.options.memory and r.mode in WITHIN_BUDGETS:
+            within_budget(c, reverse)
+        case _:
+            differentiate(c, reverse, c.module)
+    expand_derivatives(c)
+
+
+def cotangents_at_once(r: Request) -> int:
+    """How many cotangents go along: in a gradient's tangent the lanes are those of tangents."""
+    return r.options.lanes if r.mode in ("pullback", "vjp") else 1
+
+
+def differentiate(c: Compilation, reverse: Reverse, module: ModuleOp) -> None:
+    """The gradient of the module's function, or the tangent of that."""
+    c.run([reverse], module)
+    if c.request.mode not in HESSIAN:
+        return
+    number_tapes(last_function(module))
+    c.run(for_threads(c, BEFORE_ANOTHER), module)
+    # Shadows are zero at first: their tangents are what the reverse sweep makes of them.
+    finals = tuple(shadow_arguments(last_function(module)))
+    c.run([Forward(reverse.active, finals, c.request.options.lanes)], module)
+    if c.request.mode == "product":
+        c.run([KeepProduct(), RemoveDead()], module)
+
+
+def within_budget(c: Compilation, reverse: Reverse) -> None:
+    """Two derivatives, where a loop can be checkpointed: the one that saves all, and the one in steps."""
+    memory, active = c.request.options.memory or 0, reverse.active or ()
+    in_steps = c.module.clone()
+    # A variable that steps do not hand on is a step's own: its plan knows what the variable held.
+    c.run([LocalizeCells(), CheckpointLoops(memory, active, reverse.saves)], in_steps)
+    differentiate(c, reverse, c.module)
+    if not any(activation.CHECKPOINTED in op.attributes for op in in_steps.walk()):
+        return
+    differentiate(c, reverse, in_steps)
+    function = last_function(in_steps)
+    function.properties["sym_name"] = StringAttr(f"{function.sym_name.data}_in_steps")
+    function.attributes[activation.CHECKPOINTED] = IntegerAttr(memory, i64)
+    for op in list(in_steps.ops):
+        op.detach()
+        c.module.body.block.add_op(op)
+
+
+def count_saves(c: Compilation, active: Sequence[int], finals: Sequence[int] | None) -> None:
+    """Put the primal that counts in the place of the function."""
+    saves = c.request.options.plan
+    if finals is not None and saves == "forbid":
+        saves = "minimal"
+    function = only_function(c.module)
+    made = counting_function(function, active, saves, finals)
+    activities = activities_of(function, active, finals)
+    pairs = activation_pairs(function, activities, saves, owned=finals is None)
+    others = [one.clone() for one in private_functions(c.module).values()]
+    c.module = ModuleOp([made, *(pairs or others)])
+    for op in c.module.ops:
+        if isinstance(op, func.FuncOp):
+            inline_rules(op)
+    count = {"kind": "scalar", "type": "py_int"}
+    results = {"kind": "tuple", "items": [count for _ in made.function_type.outputs]}
+    c.built = replace(c.built, module=c.module, results=results, records=None)
+
+
+@dataclass(frozen=True, eq=False)
+class ExpandSimplified(ExpandDerivatives):
+    """The pass with others between two derivatives: equal to none that a specification says."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
+
+
+def expand_derivatives(c: Compilation) -> None:
+    """Put code in the place of derivatives that the program asks for."""
+
+    saves = c.request.options.plan
+    if c.request.options.sanitize:
+        watch(c.module.ops)
+    with c.around(ExpandSimplified(saves), c.module):
+        expand(c.module, saves, lambda module: c.run(for_threads(c, BEFORE_ANOTHER), module))
+    if c.request.options.sanitize:
+        c.run([SanitizeDerivatives()])
+
+
+def number_tapes(gradient: func.FuncOp) -> None:
+    """Number the tapes in the order of the plan's saves: those with tangents are there twice afterwards."""
+    for number, op in enumerate(op for op in gradient.body.block.ops if isinstance(op, ad.TapeOp)):
+        op.attributes[SAVE] = IntegerAttr(number, i64)
+
+
+def plan(c: Compilation) -> str:
+    return module_text(planned(c), c.locations)
+
+
+def planned(c: Compilation) -> ModuleOp:
+    """A copy of the module that shows its plan."""
+    from ..derivative.passes import annotate
+
+    shown = c.module.clone()
+    annotate(shown, c.active_arguments, c.request.options.plan, c.final_arguments)
+    return shown

@@ -1,0 +1,168 @@
+"""The kernel as LLVM text and as object code, and what the runtime must know of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ...dialects import activation, ad
+from ..compilation import Compilation, last_function
+from ..diagnostics import line_of_function
+from ..request import COUNTS, HESSIAN, JOINT, TANGENT, Request
+from .adjoint import cotangents_at_once
+
+if TYPE_CHECKING:
+    from ..codegen.debug_info import Subject
+    from ..codegen.llvm_module import Target
+
+
+def llvm(c: Compilation) -> None:
+    from ..codegen.entry import (
+        GradientSignature,
+        convention,
+        entries,
+        exported,
+        gradient_signature,
+        signature_of,
+    )
+    from ..codegen.entry_tangents import tangents_of
+    from ..codegen.kernel_memory import KernelMemory
+    from ..codegen.loops_to_llvm import kernel_text, split_text
+
+    r, built = c.request, c.built
+    subject = subject_of(r) if r.options.debug else None
+    memory = KernelMemory.DEVICE if r.options.launched else KernelMemory.SYSTEM
+    if r.mode == "vjp":
+        c.kernel = split_text(c.module, r.options, memory, subject)
+    else:
+        c.kernel = kernel_text(c.module, r.options, memory=memory, subject=subject)
+    if not r.options.launched:
+        c.kernel = c.kernel.beside_library()
+    function = last_function(c.module)
+    if r.mode in (*JOINT, "vjp", *HESSIAN, "reverse-hvp"):
+        c.gradient = gradient_signature(function, r.arguments)
+    if r.mode in (*TANGENT, *HESSIAN, "reverse-hvp"):
+        c.gradient = c.gradient or GradientSignature((), (), ())
+        c.tangents = tangents_of(function, r.arguments, built.results, c.gradient, r.options.lanes)
+    called_by = signature_of(r.function)
+    c.convention = convention(
+        r.arguments, r.overlaps, r.mode, r.wrt, built.results, built.written, called_by, c.gradient,
+        built.assumed, activation.goes_deep(c.module),
+        built.records is not None and built.records["result"] == ["flat"], c.tangents, cotangents_at_once(r),
+        r.options.driver,
+    )  # fmt: skip
+    c.symbols = c.kernel.symbols
+    c.llvm = "\n".join((*c.kernel.declarations, c.kernel.text, exported(r.mode)))
+    if r.options.debug:
+        made = entries(c.convention, c.kernel.entry)
+        c.symbols = {**c.symbols, **made.symbols}
+        missing = (one for one in made.declarations if one not in c.kernel.declarations)
+        c.own_entries = "\n".join((*missing, made.text))
+
+
+def subject_of(r: Request) -> Subject:
+    """What debuggers and profilers call the code: `heat`, `heat.grad`, and where it comes from."""
+    from ..argument_keys import parse
+    from ..codegen.debug_info import Subject
+    from ..codegen.debug_variables import parameters_of
+
+    source = source_of(r)
+    keys = [parse(key) for key in r.arguments]
+    parameters = parameters_of(r.function.__code__, keys)
+    return Subject(source["name"], source["file"], source["line"], source["backward"], parameters)
+
+
+CALLED = {
+    "primal": "",
+    "gradient": ".grad",
+    "pullback": ".grad",
+    "vjp": ".vjp",
+    **dict.fromkeys(TANGENT, ".jvp"),
+    **dict.fromkeys((*HESSIAN, "reverse-hvp"), ".hvp"),
+    **dict.fromkeys(COUNTS, ".explain"),
+}
+"""By mode, which method of a compiled function the kernel is the work of."""
+
+
+def source_of(r: Request) -> dict[str, Any]:
+    """The same for the runtime, and whether the code has debug information."""
+    name, at = r.function.__qualname__, line_of_function(r.function)
+    file, line = (at.file, at.line) if at is not None else ("", 0)
+    return {
+        "name": name + CALLED[r.mode],
+        "backward": f"{name}.back",
+        "module": r.function.__module__,
+        "file": file,
+        "line": line,
+        "debug": r.options.debug,
+    }
+
+
+def level_and_target(c: Compilation) -> tuple[int, Target | None]:
+    return c.request.options.opt, c.request.options.target
+
+
+def machine_code(c: Compilation) -> None:
+    from ..codegen.llvm_module import optimize_and_emit
+
+    c.object_code = optimize_and_emit(c.llvm + c.own_entries, *level_and_target(c))
+
+
+def optimized_llvm(c: Compilation) -> str:
+    from ..codegen.llvm_module import optimized_ir
+
+    return optimized_ir(c.llvm, *level_and_target(c))
+
+
+def assembly(c: Compilation) -> str:
+    from ..codegen.assembly_lines import without_debugging
+
+    text = assembly_for_debuggers(c)
+    return without_debugging(text) if c.request.options.debug else text
+
+
+def assembly_for_debuggers(c: Compilation) -> str:
+    from ..codegen.llvm_module import assembly
+
+    return assembly(c.llvm, *level_and_target(c))
+
+
+def show_llvm(c: Compilation) -> str:
+    return c.llvm
+
+
+def metadata_of(c: Compilation) -> dict[str, Any]:
+    """What the runtime must know of the module beside its code.
+
+    Of the entries too: the `convention` that `compile_entries` makes them of, unless they are in the module.
+    """
+    from ..codegen.entry import entry_symbols, exports
+    from ..codegen.streaming import repeats, streams
+
+    return {
+        "sites": c.kernel.sites,
+        "results": c.built.results,
+        "written": list(c.built.written),
+        "assumed": c.built.assumed,
+        "records": c.built.records,
+        "sources": [list(s) for s in c.built.sources],
+        "constants": [list(k) for k in c.built.constants],
+        "source": source_of(c.request),
+        "symbols": c.symbols,
+        "image": c.image,
+        "entries": entry_symbols(c.convention),
+        "code": exports(c.request.mode),
+        "convention": None if c.request.options.debug else c.convention,
+        "gradient": c.gradient.as_metadata() if c.gradient is not None else None,
+        "tangents": c.tangents.as_metadata() if c.tangents is not None else None,
+        "record": c.kernel.result_slots[-1] + 1 if c.request.mode == "vjp" else None,
+        "retries": retries(c.module),
+        "streams": c.request.options.lanes > 1 and streams(c.module),
+        "repeats": c.request.options.lanes > 1 and repeats(c.module),
+    }
+
+
+def retries(module: ModuleOp) -> bool:
+    """Whether calls may have to be made anew, with guards."""
+    return any(isinstance(op, ad.RetryIfOp) for op in module.walk())

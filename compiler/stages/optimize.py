@@ -1,0 +1,46 @@
+"""The adjoint is ordinary IR again."""
+
+from __future__ import annotations
+
+from xdsl.dialects import func
+
+from ..analysis.effects import is_private
+from ..compilation import Compilation
+from ..derivative.drop_guards import DropGuards
+from ..pass_order import FOR_KERNELS, OPTIMIZE, with_options
+from ..request import RETRIED, WITHIN_BUDGETS
+from ..sizes.step_sizes import measure_saved, measure_steps, refuse_large
+from .adjoint import expand_derivatives
+
+
+def optimize(c: Compilation) -> None:
+    r = c.request
+    if r.mode == "primal":
+        expand_derivatives(c)
+    if r.options.fastmath:
+        c.run([DropGuards(unchecked=True)])
+    elif r.mode in RETRIED and not (r.options.guards or r.options.sanitize or r.options.launched):
+        c.run([DropGuards()])
+    c.run(with_options(c, FOR_KERNELS if r.options.device else OPTIMIZE))
+    if r.options.memory:
+        if r.mode in (*WITHIN_BUDGETS, "reverse-hvp"):
+            measure_budget(c)
+        elif r.mode == "vjp":
+            refuse_large(c.module, c.built.assumed, r.options.memory)
+
+
+def measure_budget(c: Compilation) -> None:
+    """Write the sizes of what is saved, by which a gradient keeps to its budget."""
+    functions = [op for op in c.module.ops if isinstance(op, func.FuncOp) and not is_private(op)]
+    spill = c.request.options.spill
+    memory, assumed = c.request.options.memory or 0, c.built.assumed
+    if (
+        c.request.mode == "reverse-hvp"
+    ):  # its adjoint would ask for the values of steps in another order
+        way_out = (
+            'use `mode="forward-over-reverse"`, which runs steps again, or leave out `memory=`'
+        )
+        measure_saved(functions[0], assumed, memory, alone=True, way_out=way_out)
+        return
+    measure_steps(functions[-1], functions[0], assumed, spill)
+    measure_saved(functions[0], assumed, memory, alone=len(functions) < 2)

@@ -1,0 +1,30 @@
+"""From Python to the IR that the analyses read."""
+
+from __future__ import annotations
+
+from ..compilation import Compilation
+from ..pass_order import FOR_THREADS, SIMPLIFY
+from ..transforms.vectorize_outer import VectorizeOuter
+
+
+def frontend(c: Compilation) -> None:
+    from ..frontend.build import build_function
+
+    r = c.request
+    gradient = r.mode != "primal"
+    c.built = build_function(
+        r.function, r.arguments, r.overlaps, r.options, r.captured, with_rules=gradient
+    )
+    c.module = c.built.module
+
+
+def simplify(c: Compilation) -> None:
+    device = bool(c.request.options.device)
+    c.run([p for p in SIMPLIFY if not (device and isinstance(p, VectorizeOuter))])
+    if c.request.options.parallel or c.request.options.device:
+        c.run(FOR_THREADS)
+    if c.request.options.device:
+        from ..kernels.find_extremes import FindExtremes
+        from ..kernels.save_bytes import SaveBytes
+
+        c.run([FindExtremes(), SaveBytes()])
