@@ -111,10 +111,6 @@ def where(e: Emitter, *values: Value) -> Value:
     return elementwise.where(e, values)
 
 
-def clip(e: Emitter, value: Value, low: Value | None, high: Value | None) -> Value:
-    return elementwise.clipped(e, value, low or NoneValue(), high or NoneValue())
-
-
 def rounded(e: Emitter, value: Value, decimals: Value | None) -> Value:
     if decimals is not None and reductions.constant_int(e, decimals, "decimals") != 0:
         e.fail(
@@ -168,7 +164,7 @@ FUNCTIONS: dict[Any, Function] = {
     np.ravel: named("ravel", ("a", "order"), 1, reshape.ravel),
     np.reshape: lambda e, args, kwargs: reshaped(e, args, kwargs),
     np.take: named("take", ("a", "indices", "axis"), 2, gather.take),
-    np.clip: named("clip", ("a", "a_min", "a_max"), 1, clip),
+    np.clip: named("clip", ("a", "a_min", "a_max", "out", "min", "max"), 1, elementwise.clip_call),
     np.matmul: named("matmul", ("x1", "x2", "out"), 2, linalg.matmul),
     np.dot: named("dot", ("a", "b", "out"), 2, linalg.dot),
     np.outer: positional("outer", 2, 2, linalg.outer),
@@ -313,7 +309,7 @@ def transposed(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
 METHODS: dict[str, Function] = {
     **{name: reduction(name) for name in sorted(reductions.METHODS)},
     "astype": creation.astype,
-    "clip": named("clip", ("a", "min", "max"), 1, clip),
+    "clip": named("clip", ("a", "min", "max", "out"), 1, elementwise.clip_call),
     "copy": positional("copy", 1, 1, copied),
     "dot": named("dot", ("a", "b", "out"), 2, linalg.dot),
     "fill": named("fill", ("a", "value"), 2, filled),

@@ -502,8 +502,6 @@ def call(e: Emitter, ufunc: np.ufunc, args: Sequence[Value], kwargs: dict[str, V
     out, mask = kwargs.pop("out", None), kwargs.pop("where", None)
     if kwargs:
         e.fail(f"{ufunc.__name__}: the keyword {next(iter(kwargs))!r} is not supported")
-    if isinstance(out, Tuple) and len(out.items) == 1:
-        out = out.items[0]
     if isinstance(mask, Scalar) and mask.constant is True:
         mask = None
     if out is None or isinstance(out, NoneValue):
@@ -513,14 +511,22 @@ def call(e: Emitter, ufunc: np.ufunc, args: Sequence[Value], kwargs: dict[str, V
                 way_out="say what they are: out=np.zeros_like(x)",
             )
         return apply(e, ufunc, args)
-    if not isinstance(out, Array):
-        e.fail("out= takes an array")
-    require_writable(e, out.memref, OUTPUT)
+    out = output(e, out)
     result = apply(e, ufunc, args, out=out)
     if mask is not None:
         require_same_kind(e, ufunc.__name__, dtype_of(result), out.dtype)
         result = where(e, (mask, result, out))
     write_out(e, ufunc.__name__, result, out)
+    return out
+
+
+def output(e: Emitter, out: Value) -> Array:
+    """The array that `out=` names, which is not read-only."""
+    if isinstance(out, Tuple) and len(out.items) == 1:
+        out = out.items[0]
+    if not isinstance(out, Array):
+        e.fail("out= takes an array")
+    require_writable(e, out.memref, OUTPUT)
     return out
 
 
@@ -666,6 +672,24 @@ CLIP: dict[str, tuple[OpKind, OpKind]] = {
 }
 
 
+def clip_call(
+    e: Emitter,
+    value: Value,
+    low: Value | None,
+    high: Value | None,
+    out: Value | None,
+    minimum: Value | None = None,
+    maximum: Value | None = None,
+) -> Value:
+    """`np.clip(value, low, high, out=..., min=..., max=...)`."""
+    low, high = (v or w or NoneValue() for v, w in ((low, minimum), (high, maximum)))
+    if out is None:
+        return clipped(e, value, low, high)
+    out = output(e, out)
+    write_out(e, "clip", clipped(e, value, low, high), out)
+    return out
+
+
 def clipped(e: Emitter, value: Value, low: Value, high: Value) -> Operand:
     """`np.clip(value, low, high)`, either bound possibly None."""
     if isinstance(low, NoneValue) and isinstance(high, NoneValue):
@@ -696,4 +720,5 @@ CASES: tuple[Case, ...] = (
     Case("np.clip(x, -0.5, 0.5)", {"x": "real"}),
     Case("np.divide(x, y, out=np.zeros_like(x), where=y > 0)", {"x": "real", "y": "real"}),
     Case("np.clip(x, None, 1)", {"x": "integer"}),
+    Case("np.clip(x, y, max=1, out=x)", {"x": "real", "y": "real"}),
 )

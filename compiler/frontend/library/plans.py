@@ -65,6 +65,14 @@ def reversing(rank: int, axes: Any) -> tuple[slice, ...]:
     return tuple(slice(None, None, -1) if k in turned else EVERYTHING for k in range(rank))
 
 
+def widened(rank: int, axes: Any) -> tuple[Any, ...]:
+    """The subscript after which the result has these axes as new ones, of one element."""
+    several = axes if isinstance(axes, tuple) else (axes,)
+    total = rank + len(several)
+    new = axes_of(several, total)
+    return tuple(None if k in new else EVERYTHING for k in range(total))
+
+
 def quarters(k: int) -> int:
     return k % 4
 
@@ -132,8 +140,8 @@ def hash_of_word(word: str) -> int:
 
 PLANS: frozenset[Callable[..., Any]] = frozenset(
     (
-        axis_of, axes_of, moved, swapped, reversing, quarters, whole, at_axis, upto, is_int, as_float,
-        scan_dtype, hash_of_word, is_exact_in_int64, paired, contraction,
+        axis_of, axes_of, moved, swapped, reversing, widened, quarters, whole, at_axis, upto, is_int,
+        as_float, scan_dtype, hash_of_word, is_exact_in_int64, paired, contraction,
     )
 )  # fmt: skip
 """All of them."""

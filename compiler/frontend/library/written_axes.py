@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 
 from .cases import Case
-from .plans import axis_of, moved, quarters, reversing, swapped, upto, whole
+from .plans import axis_of, moved, quarters, reversing, swapped, upto, whole, widened
 from .written_matrices import Array, in_order, refuse
 
 # Views.
 
 
-def expand_dims(a: Array, axis: int) -> Array:
+def expand_dims(a: Array, axis: Any) -> Array:
     a = np.asarray(a)
-    at = axis_of(axis, a.ndim + 1)
-    return np.reshape(a, a.shape[:at] + (1,) + a.shape[at:])
+    return a[widened(a.ndim, axis)]
 
 
 def atleast_1d(*arys: Array) -> Any:
@@ -429,7 +428,7 @@ CASES: tuple[Case, ...] = (
         Case(f"np.{text}", MATRIX)
         for text in (
             "flip(x)", "flipud(x)", "fliplr(x)", "rot90(x)", "rot90(x, -1)", "expand_dims(x, -1)",
-            "moveaxis(x, 0, -1)",
+            "expand_dims(x, (0, -2))", "moveaxis(x, 0, -1)",
             "swapaxes(x, 0, 1)", "roll(x, 1)", "roll(x, -1, axis=1)", "roll(x, (1, 2), axis=(0, 1))",
             "tile(x, (2, 1))", "repeat(x, 2, axis=1)", "pad(x, 1, mode='reflect')",
             "pad(x, ((1, 0), (0, 2)), 'wrap')",
