@@ -163,7 +163,7 @@ def of_gradient(c: Compilation, leaves: list[Any] | None, counts: Sequence[int] 
     def allocated() -> Allocated:
         with own_faults(c.request):
             gradient, arguments, arrays = written()
-            others = [one.clone() for one in private_functions(c.module).values()]
+            others = [one.clone() for one in pairs or private_functions(c.module).values()]
             c.module = ModuleOp([gradient, *others])
             expand_derivatives(c)
             optimize(c)

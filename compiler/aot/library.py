@@ -535,7 +535,7 @@ class Unit:
         if self.export.mode not in ("jvp", "hvp"):
             return Tangents()
         request, built = self.c.request, self.c.built
-        signature = self.gradient_of(function)
+        signature = None if self.export.mode == "jvp" else self.gradient_of(function)
         return tangents_of(function, request.arguments, built.results, signature, 1)
 
     def write(self) -> None:
@@ -767,13 +767,9 @@ class Unit:
             self.results_of(call, dots, slot, "_dot", wanted=True)
             slot += slot_count(dots)
         elif e.mode == "hvp":
-            if len(tangents.more) == 3:
-                bars, value, dots = tangents.more
-                slot += slot_count(bars) + slot_count(value)
-                slot = self.scalar_products(call, signature, dots, slot)
-            else:
-                slot += sum(map(slot_count, tangents.more))
-                slot = self.scalar_products(call, signature, {"kind": "tuple", "items": []}, slot)
+            bars, value, dots = tangents.more
+            slot += slot_count(bars) + slot_count(value)
+            slot = self.scalar_products(call, signature, dots, slot)
         call.slots = slot
 
     def scalar_gradients(

@@ -26,12 +26,16 @@ def tangents_of(
     function: func.FuncOp,
     arguments: Sequence[str],
     results: ResultSpec,
-    gradient: GradientSignature,
+    of_gradient: GradientSignature | None,
     lanes: int,
 ) -> Tangents:
-    """Read what moves from the attributes that the derivative leaves on the tangent function."""
+    """Read what moves from the attributes that the derivative leaves on the tangent function.
+
+    It is the tangent of the function itself, or `of_gradient`, which may have nothing that moves.
+    """
     keys = [parse(a) for a in arguments]
     positions = leaf_positions(keys)
+    gradient = of_gradient or GradientSignature((), (), ())
     count, shadows = len(positions), gradient.shadows
     taken: list[Key] = []
     moving: list[tuple[str, int]] = []
@@ -50,7 +54,7 @@ def tangents_of(
     bars = [scalar_spec(keys[p]) for p in gradient.scalars]
     dots = [in_lanes(bar, lanes) if total + k in moved else NONE for k, bar in enumerate(bars)]
     more = [tangent_spec(results, moved, leaves, lanes)]
-    if gradient.shadows or gradient.scalars:
+    if of_gradient is not None:
         more = [{"kind": "tuple", "items": bars}, *more, {"kind": "tuple", "items": dots}]
     args = function.body.block.args
     idle = tuple(p for k, p in enumerate(shadows) if is_idle(args[count + k]))

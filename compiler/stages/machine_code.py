@@ -43,8 +43,8 @@ def llvm(c: Compilation) -> None:
     if r.mode in (*JOINT, "vjp", *HESSIAN, "reverse-hvp"):
         c.gradient = gradient_signature(function, r.arguments)
     if r.mode in (*TANGENT, *HESSIAN, "reverse-hvp"):
-        c.gradient = c.gradient or GradientSignature((), (), ())
         c.tangents = tangents_of(function, r.arguments, built.results, c.gradient, r.options.lanes)
+        c.gradient = c.gradient or GradientSignature((), (), ())
     called_by = signature_of(r.function)
     c.convention = convention(
         r.arguments, r.overlaps, r.mode, r.wrt, built.results, built.written, called_by, c.gradient,

@@ -333,6 +333,18 @@ def test_receipts_list_the_records_of_activations() -> None:
     assert "def product" in saved.source
 
 
+def test_receipts_count_the_shadows_beside_a_recursive_call() -> None:
+    def fold(a, i):
+        return 0.0 if i == len(a) else a[i] + 0.5 * fold(a, i + 1)
+
+    @compile(grad=True)
+    def loss(x, y):
+        return (x * x).mean() / np.sin(y).sum() / y.sum() + fold(x, 0)
+
+    receipt = loss.explain(np.ones(5), np.ones(5), wrt=("x", "y"))
+    assert (receipt.shadow_bytes, receipt.temporary_bytes) == (80, 0)
+
+
 def test_gradients_of_recursion_are_checked_by_the_users_tool() -> None:
     @compile(grad=True)
     def depth_first(v, child, i):

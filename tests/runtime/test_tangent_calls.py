@@ -357,3 +357,20 @@ def test_gradient_and_product_never_share_memory() -> None:
         assert not any(np.shares_memory(one, other) for other in products)
     for alone, product in zip(f.hvp(x, y, **both), products, strict=True):
         np.testing.assert_array_equal(alone, product)
+
+
+# Numbers that nothing depends on.
+
+
+def does_not_read(x, k):
+    return 0.5 * (x * x).sum()
+
+
+@pytest.mark.parametrize("mode", ["forward-over-reverse", "reverse-over-reverse"])
+def test_products_with_respect_to_a_number_that_nothing_depends_on(mode: str) -> None:
+    function, x = compile(does_not_read, grad=True), np.array([1.0, 2.0])
+    given: dict[str, Any] = {"wrt": "k", "direction": 1.0, "mode": mode}
+    assert function.value_grad_hvp(x, 3.0, **given) == (2.5, 0.0, 0.0)
+    assert function.hvp(x, 3.0, **given) == 0.0
+    assert function.hessian(x, 3.0, wrt="k") == 0.0
+    assert function.hvp(x, 3.0, wrt="k", direction=np.ones(2), batch=2).tolist() == [0.0, 0.0]
