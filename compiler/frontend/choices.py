@@ -15,6 +15,7 @@ each of them; None must be told from the rest by a test, which narrows the name.
 
 from __future__ import annotations
 
+import ast
 import enum
 import functools
 from collections.abc import Callable, Iterable, Sequence
@@ -249,33 +250,32 @@ def each(lowering: Context, choice: Choice, use: Callable[[Value], Value]) -> Va
 
 def is_any_of(e: Emitter, choice: Choice, wanted: Iterable[bool]) -> Scalar:
     """Whether it is one of those options that are wanted."""
-    result = e.constant(False, "py_bool")
     places = [k for k, is_wanted in enumerate(wanted) if is_wanted]
-    if len(places) == len(choice.options):
-        return e.constant(True, "py_bool")
-    for k in places:
-        here = is_option(e, choice, k)
-        whole = here if result.constant is False else e.emit(arith.OrIOp(result.ssa, here))
-        result = Scalar("py_bool", whole, None, 0, 1)
-    return result
+    if len(places) in (0, len(choice.options)):
+        return e.constant(bool(places), "py_bool")
+    tests = (is_option(e, choice, k) for k in places)
+    found = functools.reduce(lambda a, b: e.emit(arith.OrIOp(a, b)), tests)
+    return Scalar("py_bool", found, None, 0, 1)
 
 
-def compared(lowering: Operators, op: str, lhs: Value, rhs: Value) -> Scalar:
-    """`is` and `==` of a choice and an object known while compiling, or of two choices of such."""
-    if (found := lowering.references_compared(op, lhs, rhs)) is not None:
+def compared(lowering: Operators, op: ast.cmpop, lhs: Value, rhs: Value) -> Value:
+    """`is` and `==` of choices, with objects that are known while compiling; `==` of numbers or None."""
+    name = type(op).__name__
+    if (found := lowering.references_compared(name, lhs, rhs)) is not None:
         return found
     choice, other = (lhs, rhs) if isinstance(lhs, Choice) else (rhs, lhs)
     assert isinstance(choice, Choice)
-    same = op in ("Is", "Eq")
-    if not (same or op in ("IsNot", "NotEq")):
-        raise lowering.refusal(None, *unknown(choice))
+    same = name in ("Is", "Eq")
     if is_known(choice) and isinstance(other, Choice) and is_known(other):
         found = same_option(lowering.e, choice, other)
         return found if same else unary(lowering.e, "Not", found)
-    if not (isinstance(other, NoneValue) or (is_known(choice) and isinstance(other, Static))):
-        raise lowering.refusal(None, *unknown(choice))
-    alike = [is_one(option, other) for option in choice.options]
-    return is_any_of(lowering.e, choice, [a is same for a in alike])
+    if isinstance(other, NoneValue) or (is_known(choice) and isinstance(other, Static)):
+        alike = [is_one(option, other) for option in choice.options]
+        return is_any_of(lowering.e, choice, [a is same for a in alike])
+    numbers = all(isinstance(o, Scalar | NoneValue) for o in choice.options)
+    if numbers and name in ("Eq", "NotEq") and isinstance(other, Scalar | Choice):
+        return each(lowering, choice, lambda o: lowering.compare_values(op, o, other))
+    raise lowering.refusal(None, *unknown(choice))
 
 
 def is_known(choice: Choice) -> bool:

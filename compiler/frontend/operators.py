@@ -196,7 +196,7 @@ class Operators(Conditions):
         if name in ORDERS:
             lhs, rhs = choices.operands(self, SYMBOLS[name], lhs, rhs, order=True)
         if name not in ("In", "NotIn") and (isinstance(lhs, Choice) or isinstance(rhs, Choice)):
-            return choices.compared(self, name, lhs, rhs)
+            return choices.compared(self, op, lhs, rhs)
         if is_object(lhs) or is_object(rhs):
             found = self.object_comparison(op, lhs, rhs)
             if found is not None:

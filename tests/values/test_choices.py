@@ -418,6 +418,28 @@ def nested_functions_that_iterations_define(x):
     return total
 
 
+def region(v):
+    if v > 1.0:
+        return 3
+    if v > 0.5:
+        return 5
+    return None
+
+
+@on((0.3, 1.3, 0.4), (0.7, 0.9, 0.4), (1.7, 1.3, 0.4))
+def compares_what_may_be_none(x):
+    found, second = region(x[0]), region(x[1])
+    least = None if x[0] > 1.5 else x[2]
+    scale = 7.0
+    if found == 3:
+        scale = 2.0
+    elif 5.0 == found and found != second:
+        scale = x[0]
+    if least != x[2] or second == found:
+        scale = scale + x[1]
+    return scale * x[2] * x[2]
+
+
 @pytest.mark.parametrize(("function", "point"), programs.cases, ids=programs.names)
 def test_as_in_cpython_and_differences(function, point):
     agrees(function, point)
