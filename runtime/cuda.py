@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .device import Driver
@@ -63,20 +63,60 @@ def missing() -> str:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return "there is no NVIDIA driver (libcuda.so.1)"
-    status = driver.cuInit(0)
-    if status:
-        return f"the NVIDIA driver finds no device (cuInit: {status})"
-    count = ctypes.c_int()
-    driver.cuDeviceGetCount(ctypes.byref(count))
-    if not count.value:
-        return "the NVIDIA driver finds no device"
+    version, count = ctypes.c_int(), ctypes.c_int()
+    if not driver.cuDriverGetVersion(ctypes.byref(version)) and version.value < LEAST_VERSION:
+        return (
+            f"the NVIDIA driver knows CUDA {version.value // 1000}.{version.value % 1000 // 10}: "
+            "update it to r525 (CUDA 12.0) or later"
+        )
+    if status := driver.cuInit(0):
+        why = REFUSALS.get(status, f"the NVIDIA driver does not begin (cuInit: error {status})")
+        return why + hidden() if status == NO_DEVICE else why
+    if driver.cuDeviceGetCount(ctypes.byref(count)) or not count.value:
+        return REFUSALS[NO_DEVICE] + hidden()
+    major, minor, pools = (attribute_of(driver, number) for number in (75, 76, 115))
+    if 10 * major + minor < KINDS[0]:
+        return f"the device is sm_{major}{minor}: mutad makes code from sm_{KINDS[0]} on"
+    if not pools:
+        return "the device has no stream-ordered memory (cuMemAllocAsync), as some virtual ones"
     if find_spec("cuda") is None or find_spec("cuda.bindings") is None:
         return "cuda.bindings is missing: pip install 'mutad[cuda]'"
     return ""
 
 
-def driver() -> Driver:
-    """The driver in use. RuntimeError where there is no device."""
+LEAST_VERSION = 12000
+"""Of CUDA, as drivers number it."""
+NO_DEVICE = 100
+REFUSALS = {
+    3: "this process was forked from one that has begun CUDA: start it by multiprocessing's 'spawn'",
+    NO_DEVICE: "the NVIDIA driver finds no device",
+    802: "the NVIDIA driver is not ready yet: its services (nvidia-fabricmanager) are still starting",
+    803: "the NVIDIA driver's library and its kernel module are of different versions: reboot",
+    804: "the NVIDIA driver is newer than this kind of device may use (cuda-compat): take the system's own",
+    999: "the NVIDIA driver does not begin (cuInit: error 999): is the module nvidia_uvm loaded?",
+}
+"""Why `cuInit` has refused."""
+
+
+def hidden() -> str:
+    """What may hide devices."""
+    import os
+
+    shown = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return "" if shown is None else f": CUDA_VISIBLE_DEVICES={shown!r} is set"
+
+
+def attribute_of(driver: Any, number: int) -> int:
+    """An attribute of the first device; 0 where it does not say."""
+    import ctypes
+
+    found = ctypes.c_int()
+    driver.cuDeviceGetAttribute(ctypes.byref(found), number, 0)
+    return found.value
+
+
+def driver(number: int | None = None) -> Driver:
+    """The driver in use, of the device of this number. RuntimeError where there is no device."""
     global chosen
     if chosen is None:
         if reason := missing():
@@ -84,13 +124,17 @@ def driver() -> Driver:
         from .device import real
 
         chosen = real()
-    return chosen
+    if number is None or number == chosen.number:
+        return chosen
+    from .device import numbered
+
+    return numbered(chosen, number)
 
 
 def target_of(device: Driver, asked: str) -> str:
     """What code is made for, for a device; ValueError where it cannot run what was `asked` for."""
-    if device.name != "cuda":
-        return f"cuda:{device.name}"
+    if device.kind_of_driver != "cuda":
+        return f"cuda:{device.kind_of_driver}"
     major, minor = device.capability
     number = 10 * major + minor
     if asked.startswith("cuda:sm_"):

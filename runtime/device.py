@@ -120,9 +120,10 @@ class Driver:
         name: str,
         addresses: Mapping[str, int],
         find_products: FindProducts | None = None,
+        number: int = 0,
     ) -> None:
-        self.name = name
-        """What the symbols of compiled code call it: "cuda", "emulated"."""
+        self.name, self.number = name, number
+        """What tells it from others: "cuda", "emulated", of further devices "cuda:1"; the driver's number."""
         self.addresses = addresses
         self.find_products = find_products or no_library
         """Where cuBLAS is, or why not."""
@@ -154,11 +155,11 @@ class Driver:
         """Its context, pool and stream; CudaError where that cannot be."""
         self.check("cuInit", 0)
         device = ctypes.c_int()
-        self.check("cuDeviceGet", ctypes.addressof(device), 0)
-        self.number = device.value
-        self.context = self.made("cuDevicePrimaryCtxRetain", self.number)
+        self.check("cuDeviceGet", ctypes.addressof(device), self.number)
+        self.device = device.value
+        self.context = self.made("cuDevicePrimaryCtxRetain", self.device)
         with self.current():
-            self.pool, most = self.made("cuDeviceGetDefaultMemPool", self.number), HANDLE(2**64 - 1)
+            self.pool, most = self.made("cuDeviceGetDefaultMemPool", self.device), HANDLE(2**64 - 1)
             at = ctypes.addressof(most)
             self.check("cuMemPoolSetAttribute", self.pool, RELEASE_THRESHOLD, at)
             self.stream = self.made("cuStreamCreate", NON_BLOCKING)
@@ -180,8 +181,25 @@ class Driver:
 
     def attribute(self, number: int) -> int:
         found = ctypes.c_int()
-        self.check("cuDeviceGetAttribute", ctypes.addressof(found), number, self.number)
+        self.check("cuDeviceGetAttribute", ctypes.addressof(found), number, self.device)
         return found.value
+
+    @property
+    def kind_of_driver(self) -> str:
+        """Whose functions it is called by: "cuda", "emulated"."""
+        return self.name.partition(":")[0]
+
+    def holder_of(self, address: int) -> int | None:
+        """The number of the device whose memory is at an address; None where it is no device's."""
+        found: list[int] = []
+        with self.current():
+            for attribute in (MEMORY_TYPE, ORDINAL):
+                value = ctypes.c_int()
+                at = ctypes.addressof(value)
+                if self.call["cuPointerGetAttribute"](at, attribute, address):
+                    return None
+                found.append(value.value)
+        return found[1] if found[0] == OF_DEVICE else None
 
     @property
     def capability(self) -> tuple[int, int]:
@@ -555,9 +573,12 @@ def release_memory() -> None:
         driver.release()
 
 
-def address(origin: str, symbol: str) -> int:
-    """Where compiled code finds a symbol of a driver's: its origin is `device <name>`."""
-    return drivers[origin.removeprefix("device ")].address(symbol)
+def numbered(first: Driver, number: int) -> Driver:
+    """The device of this number, through the same driver as another one; CudaError where there is none."""
+    name = first.kind_of_driver if number == 0 else f"{first.kind_of_driver}:{number}"
+    if name not in drivers:
+        drivers[name] = Driver(name, first.addresses, first.find_products, number)
+    return drivers[name]
 
 
 @functools.cache

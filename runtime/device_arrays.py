@@ -21,8 +21,8 @@ from .keys import Array, address_of
 if TYPE_CHECKING:
     from .device import Driver
 
-CUDA = 2
-"""DLPack's number for devices of NVIDIA."""
+CUDA, MANAGED = 2, 13
+"""DLPack's numbers for devices of NVIDIA, and for their memory that moves by itself."""
 LEGACY, PER_THREAD = 1, 2
 """The default streams, as both protocols number them."""
 
@@ -46,8 +46,10 @@ class DeviceArray:
         """As compiled code sees it."""
         return Taken(self._array, self, self._driver.stream)
 
-    def is_of(self, driver: Driver) -> bool:
-        return self._driver is driver
+    @property
+    def number(self) -> int:
+        """The device that it is on."""
+        return self._driver.number
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -148,7 +150,7 @@ def is_device(value: Any) -> bool:
     if kind in keys.PLAIN or kind is tuple or isinstance(value, type):
         return False
     if hasattr(kind, "__dlpack_device__") and hasattr(kind, "__dlpack__"):
-        return int(value.__dlpack_device__()[0]) == CUDA
+        return int(value.__dlpack_device__()[0]) in (CUDA, MANAGED)
     return hasattr(kind, "__cuda_array_interface__") and interface_of(value) is not None
 
 
@@ -179,17 +181,8 @@ class Described:
 
 
 def taken(value: Any, name: str, driver: Driver) -> Taken:
-    """An array of a device, without copying; TypeError where it is of another one."""
-    if hasattr(type(value), "__dlpack_device__"):
-        number = int(value.__dlpack_device__()[1])
-        if number != driver.number:
-            raise TypeError(
-                f"argument {name!r} is on device {number}, and functions run on device {driver.number}: "
-                f"copy it there, or set CUDA_VISIBLE_DEVICES={number}"
-            )
+    """An array of this device, without copying."""
     if type(value) is DeviceArray:
-        if not value.is_of(driver):
-            raise TypeError(f"argument {name!r} is on another device")
         return value.taken
     if (described := interface_of(value)) is not None:
         return by_interface(value, described, driver)
@@ -200,8 +193,28 @@ def taken(value: Any, name: str, driver: Driver) -> Taken:
     return by_dlpack(value, name, driver)
 
 
+def number_of(value: Any, name: str, used: Driver) -> int:
+    """The number of the device that an array is on, as the driver knows it; TypeError where it is on none."""
+    if type(value) is DeviceArray:
+        return value.number
+    if hasattr(type(value), "__dlpack_device__"):
+        kind, number = value.__dlpack_device__()
+        if int(kind) == CUDA:
+            return int(number)
+    described = interface_of(value)
+    if described is None or not described["data"][0] or 0 in described["shape"]:
+        return used.number
+    found = used.holder_of(described["data"][0])
+    if found is None:
+        raise TypeError(f"argument {name!r}: its memory is no device's, as NVIDIA's driver says")
+    return found
+
+
 def by_interface(value: Any, described: dict[str, Any], driver: Driver) -> Taken:
     pointer, read_only = described["data"]
+    if described.get("mask") is not None:
+        raise TypeError("an array with a mask cannot be an argument: pass what it masks")
+    read_only = read_only or package(value) in IMMUTABLE
     seen = {
         "version": 3,
         "shape": described["shape"],
@@ -214,6 +227,8 @@ def by_interface(value: Any, described: dict[str, Any], driver: Driver) -> Taken
     return Taken(np.asarray(Described(seen, value)).view(driver.kind), value, found)
 
 
+IMMUTABLE = ("jax", "jaxlib")
+"""Whose arrays never change, though their memory says that it may be written."""
 EMPTY = 256
 """The address of arrays without elements, which some libraries say is null."""
 
@@ -276,7 +291,12 @@ def by_dlpack(value: Any, name: str, driver: Driver) -> Taken:
     """What `__dlpack__` hands over: its library orders our stream behind its own."""
     borrowed = _Borrowed(value.__dlpack__(stream=driver.stream))
     t = borrowed.managed.tensor
-    if t.device_type != CUDA or t.device_id != driver.number or t.lanes != 1 or t.code not in CODES:
+    if (
+        t.device_type not in (CUDA, MANAGED)
+        or t.device_id != driver.number
+        or t.lanes != 1
+        or t.code not in CODES
+    ):
         raise TypeError(f"argument {name!r} is on another device, or of a dtype that NumPy has not")
     count = ctypes.c_int64 * t.ndim
     shape = tuple(count.from_address(t.shape)) if t.ndim else ()
@@ -288,7 +308,7 @@ def by_dlpack(value: Any, name: str, driver: Driver) -> Taken:
         "version": 3,
         "shape": shape,
         "typestr": f"{'|' if size == 1 else '<'}{CODES[t.code]}{size}",
-        "data": ((t.data or EMPTY) + t.byte_offset, False),
+        "data": ((t.data or EMPTY) + t.byte_offset, package(value) in IMMUTABLE),
         "strides": strides,
     }
     array = np.asarray(Described(seen, (borrowed, value))).view(driver.kind)

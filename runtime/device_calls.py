@@ -92,12 +92,15 @@ class Call:
     """The arrays of one call."""
 
     driver: Driver
+    """The device of the first array; before there is one, that in use."""
     taken: dict[int, Taken] = field(default_factory=dict[int, Taken])
     """By the identity of the array as compiled code sees it."""
     first: Any = None
     """The first array of a device among the arguments: what is returned is of its library."""
     on_device: list[str] = field(default_factory=list[str])
     on_host: list[str] = field(default_factory=list[str])
+    settled: str = ""
+    """What has settled on which device the call is, where no argument has."""
     objects: dict[int, Any] = field(default_factory=dict[int, Any])
     """The arguments' objects, whose arrays are those that compiled code sees, until the call ends."""
 
@@ -125,6 +128,14 @@ class Call:
             return value
         if type(value) in keys.PLAIN:
             return value
+        number = device_arrays.number_of(value, name, self.driver)
+        if number != self.driver.number:
+            if there := listed(self.on_device) if self.on_device else self.settled:
+                raise TypeError(
+                    f"{there} on device {self.driver.number}, {name} is on device {number}: copy what is "
+                    "on one of them to the other"
+                )
+            self.driver = cuda.driver(number)
         self.on_device.append(name)
         found = device_arrays.taken(value, name, self.driver)
         self.taken[id(found.array)] = found
@@ -245,7 +256,7 @@ class DeviceBack:
     name: str
 
     def __call__(self, out_bar: Any = None, /, **final: Any) -> Any:
-        made = Call(self.made.driver, first=self.made.first)
+        made = Call(self.made.driver, first=self.made.first, settled="the arguments are")
         try:
             bar = made.seen(out_bar, "the cotangent")
             bars = {k: made.seen(v, f"the cotangent of {k}") for k, v in final.items()}

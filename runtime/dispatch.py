@@ -702,8 +702,10 @@ class Dispatcher:
         if (image := metadata.get("image")) is not None:
             from . import device
 
-            kernels = device.drivers[self.options["driver"]].load(image)
-            instead = {**instead, device.KERNELS: kernels.address}
+            driver: str = self.options["driver"]
+            kernels = device.drivers[driver].load(image)
+            instead = {**instead, **engine.of_device(metadata, driver)}
+            instead[device.KERNELS] = kernels.address
         entries, support = self.shared_code(metadata)
         name = self.function.__name__
         library = engine.load(object_code, metadata, name, instead, entries, support)

@@ -15,6 +15,7 @@ arguments of launches. A call can be told to fail (`fail`).
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 import mmap
 from base64 import b64decode
@@ -35,6 +36,9 @@ ADDRESSES = 1 << 34
 
 FAR = 1 << 44
 """Where they are asked for: machine code and its constants must stay near each other (`support_reserved`)."""
+
+_numbers = itertools.count()
+"""Of emulated drivers, each of which has addresses of its own."""
 
 INVALID_VALUE, OUT_OF_MEMORY, INVALID_HANDLE, ILLEGAL_ADDRESS, UNKNOWN = 1, 2, 400, 700, 999
 NOT_INITIALIZED, INVALID_DEVICE, INVALID_PTX, NOT_FOUND, MISALIGNED = 3, 101, 218, 500, 716
@@ -63,7 +67,7 @@ FREE = f"""
 @mutad_captured = external global i64
 define i32 @mutad_emulated_free(i64 %block, ptr %stream) {{
   %context = load i64, ptr @mutad_context
-  %ours = icmp eq i64 %context, 1
+  %ours = icmp ne i64 %context, 0
   br i1 %ours, label %here, label %nowhere
 here:
   %captured = load i64, ptr @mutad_captured
@@ -169,13 +173,16 @@ class EmulatedDriver:
         libc.mmap.restype = POINTER
         libc.mmap.argtypes = (POINTER, SIZE, NUMBER, NUMBER, NUMBER, ctypes.c_long)
         private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE
-        self.start: int = libc.mmap(FAR, ADDRESSES, 0, private, -1, 0)
+        far = FAR + 2 * ADDRESSES * next(_numbers)
+        self.start: int = libc.mmap(far, ADDRESSES, 0, private, -1, 0)
         readable = mmap.PROT_READ | mmap.PROT_WRITE
-        there: int = libc.mmap(FAR + ADDRESSES, ADDRESSES, readable, private, -1, 0)
+        there: int = libc.mmap(far + ADDRESSES, ADDRESSES, readable, private, -1, 0)
         self.shift = there - self.start
         self.next = self.start
         self.blocks: dict[int, int] = {}
         """Bytes of each block that is allocated, by its address."""
+        self.owners: dict[int, int] = {}
+        """The device that each is on."""
         self.free: dict[int, list[int]] = {}
         """By size, blocks that were given back."""
         self.handles: dict[int, Any] = {}
@@ -193,7 +200,8 @@ class EmulatedDriver:
         self.log: Callable[[str, tuple[Any, ...]], None] | None = None
         """Told of each call."""
         self.watch: Callable[[Function, Sequence[int], int], None] | None = None
-        """Told of each launch before it runs: the kernel, the words that it is given, how many blocks."""
+        """Told of each launch when all before it has run: the kernel, the words that it is given, how many
+        blocks. (Of what is captured: when it is.)"""
         self.context_word = ctypes.c_uint64()
         self.handler = handler_now()
         """What the host's arrays have their memory from, while a call's are the device's."""
@@ -227,7 +235,7 @@ class EmulatedDriver:
         def call(*arguments: Any) -> int:
             if not self.begun and name not in BEFORE:
                 return NOT_INITIALIZED
-            if name in IN_CONTEXT and self.context_word.value != 1:
+            if name in IN_CONTEXT and not self.context_word.value:
                 return INVALID_CONTEXT
             if self.captured is not None and name not in CAPTURED:
                 return CAPTURE_UNSUPPORTED
@@ -279,7 +287,7 @@ class EmulatedDriver:
         self.begun = True
 
     def cuDeviceGetCount(self, place: int) -> None:
-        ctypes.c_int.from_address(place).value = 1
+        ctypes.c_int.from_address(place).value = DEVICES
 
     def cuDeviceGet(self, place: int, number: int) -> None:
         self.require_device(number)
@@ -293,14 +301,19 @@ class EmulatedDriver:
 
     def cuDevicePrimaryCtxRetain(self, place: int, number: int) -> None:
         self.require_device(number)
-        put(place, 1)
+        put(place, 1 + number)
 
     def cuDeviceGetDefaultMemPool(self, place: int, number: int) -> None:
         self.require_device(number)
-        put(place, 1)
+        put(place, 1 + number)
+
+    @property
+    def current(self) -> int:
+        """The device whose context is current."""
+        return self.context_word.value - 1
 
     def require_device(self, number: int) -> None:
-        if number != 0:
+        if not 0 <= number < DEVICES:
             raise Refused(INVALID_DEVICE)
 
     def cuMemPoolSetAttribute(self, pool: int, attribute: int, place: int) -> None:
@@ -310,7 +323,7 @@ class EmulatedDriver:
         self.require_pool(pool)
 
     def require_pool(self, pool: int) -> None:
-        if pool != 1:
+        if not 1 <= pool <= DEVICES:
             raise Refused(INVALID_VALUE)
 
     def cuGetErrorName(self, code: int, place: int) -> None:
@@ -321,14 +334,17 @@ class EmulatedDriver:
     # Streams and events.
 
     def cuStreamCreate(self, place: int, flags: int) -> None:
-        self.handle(Stream(), place)
+        self.handle(Stream(device=self.current), place)
 
     def cuEventCreate(self, place: int, flags: int) -> None:
         self.handle(Event(), place)
 
     def stream(self, handle: int | None) -> Stream:
         """A stream by its handle; 0 means one or another, as the program was compiled."""
-        return self.streams.get(handle or 0) or self.known(handle or 0, Stream)
+        found: Stream = self.streams.get(handle or 0) or self.known(handle or 0, Stream)
+        if found.device not in (None, self.current):
+            raise Refused(INVALID_HANDLE)
+        return found
 
     def cuEventRecord(self, event: int, stream: int) -> None:
         self.known(event, Event).record(self.stream(stream))
@@ -366,7 +382,8 @@ class EmulatedDriver:
 
     def cuModuleUnload(self, module: int) -> None:
         functions = self.known(module, dict)
-        if any(s.steps for s in self.handles.values() if isinstance(s, Stream)):
+        made = [s for s in self.handles.values() if isinstance(s, Stream)]
+        if any(s.steps for s in made if s.device == self.current):
             self.unexpected.append(ValueError("a module goes while kernels wait to run"))
         gone = {id(f) for f in functions.values()}
         self.handles = {k: h for k, h in self.handles.items() if k != module and id(h) not in gone}
@@ -377,14 +394,17 @@ class EmulatedDriver:
         if not size:
             raise Refused(INVALID_VALUE)
         rounded = (size + 511) // 512 * 512
-        if self.free.get(rounded):
-            block = self.free[rounded].pop()
+        own = [b for b in self.free.get(rounded, ()) if self.owners[b] == self.current]
+        if own:
+            block = own[-1]
+            self.free[rounded].remove(block)
         else:
             block, self.next = self.next, self.next + rounded + 512  # what is between is nobody's
             if self.next > self.start + ADDRESSES:
                 self.next = block
                 raise Refused(OUT_OF_MEMORY)
         self.blocks[block] = rounded
+        self.owners[block] = self.current
         self.spoil(block, rounded, self.stream(stream))
         put(place, block)
 
@@ -402,7 +422,7 @@ class EmulatedDriver:
                 self.unexpected.append(ValueError(f"freed twice, or never allocated: {block:#x}"))
                 continue
             size = self.blocks.pop(block)
-            self.spoil(block, size, self.stream(stream))
+            self.spoil(block, size, self.known(stream, Stream))
             self.free.setdefault(size, []).append(block)
         self.given_count.value -= count
 
@@ -424,11 +444,12 @@ class EmulatedDriver:
         )
 
     def cuPointerGetAttribute(self, place: int, attribute: int, address: int) -> None:
-        if self.block_of(address) is None:
+        block = self.block_of(address)
+        if block is None or attribute not in (device.MEMORY_TYPE, device.ORDINAL):
             raise Refused(INVALID_VALUE)
-        if attribute not in POINTER_ATTRIBUTES:
-            raise Refused(INVALID_VALUE)
-        ctypes.c_int.from_address(place).value = POINTER_ATTRIBUTES[attribute]
+        is_type = attribute == device.MEMORY_TYPE
+        found = device.OF_DEVICE if is_type else self.owners[block]
+        ctypes.c_int.from_address(place).value = found
 
     def cuMemcpyHtoDAsync(self, target: int, source: int, size: int, stream: int) -> None:
         """Memory of the host that may be paged out is copied before this returns."""
@@ -468,13 +489,11 @@ class EmulatedDriver:
             raise Refused(INVALID_VALUE)
         given = self.copied(function, parameters)
 
-        def step() -> None:
-            if self.watch is not None:
-                with handled_by(self.handler):
-                    self.watch(function, given[1], gx)
-            function.run(given[0], gx, self.shift)
-
-        self.stream(stream).do(step)
+        if self.watch is not None:
+            self.stream(stream).drain()  # what it is given may have gone when its turn comes
+            with handled_by(self.handler):
+                self.watch(function, given[1], gx)
+        self.stream(stream).do(lambda: function.run(given[0], gx, self.shift))
 
     def copied(self, function: Function, parameters: int) -> tuple[Any, Any]:
         """The arguments as they are now, as the driver copies them: where each is, and their memory."""
@@ -510,6 +529,8 @@ class EmulatedDriver:
         if self.was_freed(start):
             raise Refused(ILLEGAL_ADDRESS)
         self.host(low, high - low)
+        if self.owners.get(self.block_of(start) or 0) != self.current:
+            raise Refused(ILLEGAL_ADDRESS)
 
     # cuBLAS.
 
@@ -594,8 +615,8 @@ class EmulatedDriver:
 
 ATTRIBUTES = {device.MAJOR: 9, device.MINOR: 0, device.POOLS: 1}
 """Of the emulated device."""
-POINTER_ATTRIBUTES = {device.MEMORY_TYPE: device.OF_DEVICE, device.ORDINAL: 0}
-"""Of its memory."""
+DEVICES = 2
+"""That it has; one cannot touch the other's memory."""
 MOST_PARAMETERS = 4096
 """Bytes that a kernel may be given: the least of all kinds of devices."""
 BEFORE = {"cuInit", "cuGetErrorName", "cuDriverGetVersion"}

@@ -29,6 +29,8 @@ class Stream:
     given: int = 0
     """How many steps there were so far."""
     capturing: Graph | None = None
+    device: int | None = None
+    """Whose it is; None of the default ones, which each device has."""
 
     def do(self, step: Step) -> None:
         """Do something when its turn comes, or when the graph is launched that is being captured."""

@@ -279,6 +279,16 @@ def linked(
     return builder.link(jit, name)
 
 
+def of_device(metadata: Metadata, driver: str) -> dict[str, int]:
+    """The symbols of a module that are those of a device's driver."""
+    symbols = [s for s, kind in metadata["symbols"].items() if kind.startswith("device ")]
+    if not symbols:
+        return {}
+    from . import device
+
+    return {symbol: device.drivers[driver].address(symbol) for symbol in symbols}
+
+
 def address_of(symbol: str, kind: str) -> int | None:
     """Where an external symbol is; None where the process's own symbols will do."""
     if kind == "numpy":
@@ -292,10 +302,6 @@ def address_of(symbol: str, kind: str) -> int | None:
     if symbol.startswith(_LIBC):
         name = symbol.removeprefix(_LIBC[0]).removeprefix(_LIBC[1])
         return ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value
-    if kind.startswith("device "):
-        from . import device
-
-        return device.address(kind, symbol)
     if kind == "blas":
         return gemm.address_of(symbol)
     return None

@@ -33,8 +33,8 @@ KEPT = 64
 LOW, HIGH = 1, 3
 """The levels of entries: of functions that are compiled quickly, and of all others."""
 
-Key = tuple[str, int, Any]
-"""Convention, level, CPU."""
+Key = tuple[str, int, Any, str]
+"""Convention, level, CPU, and the device that the code launches on."""
 
 _loaded: weakref.WeakValueDictionary[Key, engine.EntryCode] = weakref.WeakValueDictionary()
 _latest: OrderedDict[Key, engine.EntryCode] = OrderedDict()
@@ -60,12 +60,13 @@ def entries_of(
     if convention is None:
         return None
     with engine.compiling:
-        key = convention, HIGH, target.chosen()
+        driver: str = options.get("driver", "")
+        key = convention, HIGH, target.chosen(), driver
         if options["opt"] <= LOW and key not in _loaded:
-            key = convention, LOW, target.chosen()
+            key = convention, LOW, target.chosen(), driver
         place = disk_cache.place_of_entries(*key[:2]) if options["cache"] else None
         support = support_of(compiler, options)
-        found = stored(_loaded.get(key), place, lambda: compiler.entries(*key[:2]), support)
+        found = stored(_loaded.get(key), place, lambda: compiler.entries(*key[:2]), support, driver)
         _loaded[key] = _latest[key] = found
         _latest.move_to_end(key)
         while len(_latest) > KEPT:
@@ -78,6 +79,7 @@ def stored(
     place: disk_cache.Place,
     compiled: Callable[[], tuple[bytes, dict[str, Any]]],
     support: engine.EntryCode | None = None,
+    driver: str = "",
 ) -> engine.EntryCode:
     """What is loaded already, or from disk, or compiled now; from now on on disk in any case."""
     if found is None:
@@ -85,7 +87,7 @@ def stored(
         if made is None:
             made = compiled()
             disk_cache.write(place, *made)
-        return engine.load_entries(*made, support)
+        return engine.load_entries(*made, support, engine.of_device(made[1], driver))
     if not disk_cache.has(place):  # who loads the module from there finds this, too
         disk_cache.write(place, *found.made)
     return found

@@ -249,13 +249,17 @@ def test_objects_hold_arrays_of_a_device(name: str) -> None:
 
 
 class Elsewhere:
-    """An array of another library, on the fourth device."""
+    """An array of another library, on the second device."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        driver = mutad.runtime.cuda.driver(1)
+        self.memory = DeviceArray(driver.upload(array), driver)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return 2, 3
+        return self.memory.__dlpack_device__()
 
-    def __dlpack__(self, **_: Any) -> Any:
-        raise AssertionError("nobody asks for it")
+    def __dlpack__(self, *, stream: int | None = None) -> Any:
+        return self.memory.__dlpack__(stream=stream)
 
 
 def reads(w: Any) -> Any:
@@ -288,7 +292,14 @@ REFUSED: dict[str, tuple[Callable[[Any, np.ndarray], Any], str]] = {
     ),
     "NumPy": (lambda u, x: np.sin(u), "copy_to_host"),
     "pickle": (lambda u, x: pickle.dumps(u), "neither copied nor pickled"),
-    "another device": (lambda u, x: f(Elsewhere(), 0.1, 1), "on device 3, and functions run on"),
+    "several devices": (
+        lambda u, x: g.pullback(Duplicated(u, Elsewhere(x)), Const(0.3), cotangent=u),
+        "u is on device 0, the shadow of u is on device 1: copy",
+    ),
+    "cotangent on another device": (
+        lambda u, x: g.vjp(mutad.device_array(x), 0.3)[1](Elsewhere(x)),
+        "the arguments are on device 0, the cotangent is on device 1",
+    ),
     "from outside": (lambda u, x: reads(u)(u), "w is an array of a device, which .* from outside"),
     "host's from outside": (lambda u, x: reads(x)(u), "w is an array of the host"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from device_programs import waves
 
 import mutad
-from mutad.runtime import device, device_text, emulated_driver
+from mutad.runtime import cuda, device, device_text, emulated_driver
 from mutad.runtime.device import Driver
 from mutad.runtime.emulated_driver import EmulatedDriver, Function, emulated
 from mutad.runtime.keys import address_of
@@ -135,3 +136,99 @@ def test_streams_run_when_somebody_waits_for_them() -> None:
 def test_the_table_has_all_that_is_called() -> None:
     made = EmulatedDriver()
     assert {*device.NAMES, *device_text.GEMMS} <= made.addresses.keys()
+
+
+def squared(u, k):
+    u *= k
+    return (u * u).sum()
+
+
+def of_second(array: np.ndarray) -> mutad.DeviceArray:
+    driver = cuda.driver(1)
+    return mutad.DeviceArray(driver.upload(array), driver)
+
+
+class ByAddress:
+    """An array of a library that says only where its memory is."""
+
+    def __init__(self, array: mutad.DeviceArray) -> None:
+        self.array = array
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return self.array.__cuda_array_interface__
+
+
+def test_arrays_of_each_device_are_computed_there() -> None:
+    f = mutad.compile(squared, grad=True, opt=1)
+    wanted = f.value_and_grad(waves(20), 0.5)
+    with emulated():
+        for place in (mutad.device_array, of_second, lambda a: ByAddress(of_second(a))):
+            u = place(waves(20))
+            value, gradient = f.value_and_grad(u, 0.5)
+            assert value == wanted[0]
+            number = cuda.driver(1).number if place is not mutad.device_array else 0
+            assert gradient.__dlpack_device__() == (2, number)
+            np.testing.assert_array_equal(gradient.copy_to_host(), wanted[1])
+            out, back = f.vjp(u, 2.0, wrt="k")
+            assert back(1.0) == pytest.approx(out)
+        with pytest.raises(mutad.cuda.CudaError, match="INVALID_DEVICE"):
+            cuda.driver(7)
+
+
+def test_memory_of_the_host_is_no_array_of_a_device() -> None:
+    class Wrong(ByAddress):
+        @property
+        def __cuda_array_interface__(self) -> dict[str, Any]:
+            return waves(8).__array_interface__
+
+    f = mutad.compile(squared, opt=1)
+    with emulated():
+        u = mutad.device_array(waves(8))
+        with pytest.raises(TypeError, match="argument 'u': its memory is no device's"):
+            f(Wrong(u), 0.5)
+
+
+# Whether there is a device.
+
+Answers = dict[str, Any]
+LIBRARY: Answers = {"version": 12040, "init": 0, "count": 1, 75: 9, 76: 0, 115: 1}
+MISSING: dict[str, tuple[Answers, str]] = {
+    "an old driver": ({"version": 11080}, r"knows CUDA 11\.8: update it to r525 \(CUDA 12\.0\)"),
+    "no device": ({"init": 100}, r"finds no device: CUDA_VISIBLE_DEVICES='-1' is set"),
+    "two versions": ({"init": 803}, "of different versions: reboot"),
+    "a fork": ({"init": 3}, "multiprocessing's 'spawn'"),
+    "another error": ({"init": 38}, r"does not begin \(cuInit: error 38\)"),
+    "no devices": ({"count": 0}, "finds no device"),
+    "an old device": ({75: 6, 76: 1}, "the device is sm_61: mutad makes code from sm_70 on"),
+    "no pools": ({115: 0}, "no stream-ordered memory"),
+}
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_what_is_missing_is_said(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers, why = MISSING[name]
+    told = LIBRARY | answers
+
+    class Library:
+        def __init__(self, _: str) -> None: ...
+
+        def cuDriverGetVersion(self, at: Any) -> int:
+            at._obj.value = told["version"]
+            return 0
+
+        def cuInit(self, _: int) -> int:
+            return told["init"]
+
+        def cuDeviceGetCount(self, at: Any) -> int:
+            at._obj.value = told["count"]
+            return 0
+
+        def cuDeviceGetAttribute(self, at: Any, number: int, _: int) -> int:
+            at._obj.value = told[number]
+            return 0
+
+    monkeypatch.setattr(ctypes, "CDLL", Library)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    monkeypatch.setattr(cuda, "chosen", None)
+    assert re.search(why, str(mutad.cuda.is_available()))

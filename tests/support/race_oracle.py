@@ -108,7 +108,7 @@ def watched() -> Generator[Watch]:
         driver.watch = made = Watch(driver)
         try:
             yield made
-            if driver.unexpected:
-                raise driver.unexpected.pop()
         finally:
             driver.watch = None
+            if driver.unexpected:  # which the call has seen as an error of the driver
+                raise driver.unexpected.pop()
