@@ -210,6 +210,6 @@ def test_launches_are_looked_at() -> None:
         assert watch.kernels > 5
         u = mutad.device_array(waves(300))
         racing = KERNEL.format(body=RACING["all_write_one_element"])
-        kernel = Function("k", lambda *_: None, ["ptr", "i64", "i64"], [1], racing)
+        kernel = Function("k", lambda *_: None, ["ptr", "i64", "i64"], [1], [8], racing)
         with pytest.raises(Undefined, match="a race"):
             watch(kernel, [address_of(u.taken.array), 300, 1], 1)
