@@ -56,6 +56,7 @@ from .transforms.select_values import SelectValues
 from .transforms.settle_bounds import SettleBounds
 from .transforms.split_maps import SplitMaps
 from .transforms.store_first import StoreFirst
+from .transforms.tile_registers import TileRegisters
 from .transforms.transpose_columns import TransposeColumns
 from .transforms.unify_extents import UnifyExtents
 from .transforms.unroll_and_jam import UnrollAndJam
@@ -136,6 +137,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     ReorderLoops(),  # nothing that comes reads the program in its own order
     CollectProducts(),  # nests are in the order in which products stand out
     TransposeColumns(),  # what products read is no map any more
+    TileRegisters(),  # nests are in their last order; what is tiled need not be jammed
     UnrollAndJam(),  # innermost loops go along rows by now
     DistributeLoops(),  # what an interchange would free need not be taken apart
     LeaveFills(),  # what is still filled may as well come as zeros
@@ -146,14 +148,14 @@ FOR_KERNELS = tuple(
     for one in OPTIMIZE
     if not isinstance(one, (FuseRows, PeelBoundaries, AssumeExtents))
     and not isinstance(one, (ReorderLoops, UnrollAndJam, DistributeLoops))
-    and not isinstance(one, (CollectProducts, TransposeColumns))
+    and not isinstance(one, (CollectProducts, TransposeColumns, TileRegisters))
 )
 """What runs where kernels are made of the program: without what is about caches and vectors."""
 
 OF_THE_LAST = (
     *(AssumeLengths, RaiseAdjoints, FuseRows, GatherAdds, StoreFirst, ReuseAllocs, PeelBoundaries),
-    *(AssumeExtents, ReorderLoops, CollectProducts, TransposeColumns, UnrollAndJam),
-    *(DistributeLoops, LeaveFills),
+    *(AssumeExtents, ReorderLoops, CollectProducts, TransposeColumns, TileRegisters),
+    *(UnrollAndJam, DistributeLoops, LeaveFills),
 )
 """Passes that run behind the last derivative alone."""
 
@@ -204,6 +206,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     SettleBounds,
     SplitMaps,
     StoreFirst,
+    TileRegisters,
     TransposeColumns,
     UnifyExtents,
     UnrollAndJam,
@@ -232,7 +235,7 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
     kept = [p for p in passes if not isinstance(p, FuseRows)]  # its steps follow each other
     return [
         replace(p, threads=True)
-        if isinstance(p, HoistAllocs | CollectProducts | UnrollAndJam)
+        if isinstance(p, HoistAllocs | CollectProducts | TileRegisters | UnrollAndJam)
         else p
         for p in kept
     ]

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects import memref, vector
+from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import array
@@ -72,6 +72,12 @@ class Region:
         return f"{name(self.base)}[{', '.join(map(str, self.dimensions))}]"
 
 
+def lanes_of(op: vector.LoadOp | vector.StoreOp) -> int:
+    type_ = (op.result if isinstance(op, vector.LoadOp) else op.vector).type
+    assert isinstance(type_, VectorType)
+    return type_.get_shape()[0]
+
+
 class Footprints:
     """Footprints of the accesses of one function, each computed once."""
 
@@ -106,6 +112,11 @@ class Footprints:
                     Point(self.subscripts.affine(i)) for i in access.op.indices
                 ]
                 return self.through_views(access.memref, indices)
+            case vector.LoadOp() | vector.StoreOp() if access.memref is access.op.base:
+                first = [self.subscripts.affine(i) for i in access.op.indices]
+                lanes = Affine(constant=lanes_of(access.op))
+                row = Range(first[-1], lanes, 1)
+                return self.through_views(access.memref, [*map(Point, first[:-1]), row])
             case array.MapOp() if access.op.window and access.memref in access.op.ins:
                 return self.entire(access.memref)
             case array.MapOp() if access.memref in (*access.op.ins, *access.op.outs):

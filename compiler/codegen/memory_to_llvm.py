@@ -12,10 +12,10 @@ functions, see `support`; where there is none the kernel returns 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from xdsl.dialects import memref
+from xdsl.dialects import memref, vector
 from xdsl.dialects.builtin import MemRefType, NoneAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -24,7 +24,17 @@ from ..analysis.additions import place_of
 from . import support
 from .arena import chained_pop, chained_push
 from .kernel_memory import KernelMemory
-from .kernel_state import OUT_OF_MEMORY, Descriptor, KernelState, Place, memory_type, size_of
+from .kernel_state import (
+    OUT_OF_MEMORY,
+    Descriptor,
+    KernelState,
+    Place,
+    alignment_of,
+    memory_type,
+    number_type,
+    size_of,
+    value_type,
+)
 from .llvm_text import integer
 from .meeting_arrays import lower_overlap
 
@@ -53,6 +63,28 @@ def place_in_memory(
         return register, memref.element, ""
     address = state.address(memref, [state.scalars[i] for i in place[1]])
     return address, memref.element, state.scopes.tags(place[0]) + state.group
+
+
+def lower_load_lanes(state: KernelState, op: vector.LoadOp) -> None:
+    address, tags = row_in_memory(state, op.base, op.indices)
+    type_ = value_type(op.result.type)
+    at = alignment_of(number_type(op.result.type))
+    state.scalars[op.result] = state.text.value(f"load {type_}, ptr {address}, align {at}{tags}")
+
+
+def lower_store_lanes(state: KernelState, op: vector.StoreOp) -> None:
+    address, tags = row_in_memory(state, op.base, op.indices)
+    type_, value = value_type(op.vector.type), state.scalars[op.vector]
+    at = alignment_of(number_type(op.vector.type))
+    state.text.do(f"store {type_} {value}, ptr {address}, align {at}{tags}")
+
+
+def row_in_memory(
+    state: KernelState, source: SSAValue, indices: Sequence[SSAValue]
+) -> tuple[str, str]:
+    """Address and metadata of elements side by side, of which the subscripts are of the first."""
+    address = state.address(state.memrefs[source], [state.scalars[i] for i in indices])
+    return address, state.scopes.tags(source) + state.group
 
 
 def lower_cell(state: KernelState, op: memref.AllocaOp) -> None:
@@ -255,6 +287,8 @@ def takes_scratch(state: KernelState, op: Operation) -> bool:
 MEMORY_OPS: dict[type[Operation], Callable[[KernelState, Any], None]] = {
     memref.LoadOp: lower_load,
     memref.StoreOp: lower_store,
+    vector.LoadOp: lower_load_lanes,
+    vector.StoreOp: lower_store_lanes,
     memref.AllocaOp: lower_cell,
     memref.DimOp: lower_dim,
     array.StrideOp: lower_stride,

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any, Protocol, cast
 
 import numpy as np
-from xdsl.dialects import func, memref, scf
+from xdsl.dialects import func, memref, scf, vector
 from xdsl.dialects.builtin import (
     IndexType,
     IntegerType,
@@ -270,6 +270,31 @@ def store(frame: Frame, op: memref.StoreOp) -> None:
     if frame.watch is not None:
         frame.watch.touched(target, place, write=True)
     target.root.cells[place] = frame.get(op.value)
+
+
+def load_lanes(frame: Frame, op: vector.LoadOp) -> None:
+    source: Memref = frame.get(op.base)
+    places = lanes_at(frame, source, op, op.result.type, write=False)
+    frame.values[op.result] = source.root.cells[places].copy()
+
+
+def store_lanes(frame: Frame, op: vector.StoreOp) -> None:
+    target: Memref = frame.get(op.base)
+    places = lanes_at(frame, target, op, op.vector.type, write=True)
+    target.root.cells[places] = frame.get(op.vector)
+
+
+def lanes_at(
+    frame: Frame, m: Memref, op: vector.LoadOp | vector.StoreOp, type_: Attribute, *, write: bool
+) -> list[int]:
+    """The places of elements side by side."""
+    assert isinstance(type_, VectorType)
+    *others, first = (int(i) for i in frame.all(op.indices))
+    places = [m.place([*others, first + k]) for k in range(type_.get_shape()[0])]
+    if frame.watch is not None:
+        for place in places:
+            frame.watch.touched(m, place, write=write)
+    return places
 
 
 def dim(frame: Frame, op: memref.DimOp) -> None:
@@ -547,6 +572,8 @@ OPS: Mapping[type[Operation], Callable[[Frame, Any], None]] = {
     memref.AllocaOp: cell,
     memref.AllocOp: cell,
     memref.LoadOp: load,
+    vector.LoadOp: load_lanes,
+    vector.StoreOp: store_lanes,
     memref.StoreOp: store,
     memref.DimOp: dim,
     memref.CastOp: cast_memref,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import MemRefType, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -44,6 +44,22 @@ class Load(Rule[memref.LoadOp]):
             shadow = sweep.dot(op.memref, zero=True)
             load = memref.LoadOp.get(shadow, sweep.values(op.indices))
             sweep.set_dot(op.res, sweep.emit(load))
+
+
+class LoadLanes(WithoutDerivative):
+    """Several elements of a row at once: written behind the last derivative (`tile_registers`)."""
+
+    def effects(self, op: Operation) -> list[Access]:
+        assert isinstance(op, vector.LoadOp)
+        return [Access(op, op.base, "read")]
+
+
+class StoreLanes(WithoutDerivative):
+    """The same, stored."""
+
+    def effects(self, op: Operation) -> list[Access]:
+        assert isinstance(op, vector.StoreOp)
+        return [Access(op, op.base, "write")]
 
 
 class Store(Rule[memref.StoreOp]):
@@ -146,6 +162,8 @@ class Cast(WithoutDerivative):
 
 RULES: Rules = {
     memref.LoadOp: Load(),
+    vector.LoadOp: LoadLanes(),
+    vector.StoreOp: StoreLanes(),
     memref.StoreOp: Store(),
     **dict.fromkeys((array.AllocOp, memref.AllocaOp, memref.AllocOp), Alloc()),
     **dict.fromkeys((array.ViewOp, array.CollapseOp), View()),

@@ -22,7 +22,7 @@ from python_oracle import run
 from refusals import unless_refused
 
 import mutad
-from mutad.compiler.transforms import reorder_loops, unroll_and_jam
+from mutad.compiler.transforms import register_tiles, reorder_loops, unroll_and_jam
 
 SEEDS = st.integers(0, 2**32)
 SIZES = ((6, 6), (5, 3), (1, 1), (0, 0), (2, 3), (11, 9))
@@ -30,9 +30,10 @@ SIZES = ((6, 6), (5, 3), (1, 1), (0, 0), (2, 3), (11, 9))
 
 @pytest.fixture(autouse=True)
 def whatever_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loops are interchanged, and iterations jammed, wherever that is exact."""
+    """Loops are interchanged, tiled, and iterations jammed, wherever that is exact."""
     monkeypatch.setattr(reorder_loops, "FEW", 0)
     monkeypatch.setattr(unroll_and_jam, "LEAST", -(1 << 40))
+    monkeypatch.setattr(register_tiles, "LEAST", 1)
 
 
 def rows(rng: random.Random, dtype: str, domain: str = "") -> Callable[[int, int], str]:
