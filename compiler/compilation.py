@@ -20,8 +20,8 @@ from .pass_hooks import Hook, hooked
 from .request import COUNTS, Request
 
 if TYPE_CHECKING:
-    from .codegen.entry import GradientSignature
-    from .codegen.entry_plan import Tangents
+    from .codegen.entries.entry import GradientSignature
+    from .codegen.entries.plan import Tangents
     from .codegen.loops_to_llvm import KernelText
     from .frontend.build import Built
 

@@ -142,7 +142,7 @@ def compile_request(
 
 def compile_entries(convention: str, opt: int, target: Target | None) -> Artifact:
     """The entries of all kernels that are called like this, for the runtime."""
-    from .codegen.entry import entries, entry_symbols
+    from .codegen.entries.entry import entries, entry_symbols
     from .codegen.llvm_module import optimize_and_emit
 
     made = entries(convention)
@@ -154,7 +154,7 @@ def compile_entries(convention: str, opt: int, target: Target | None) -> Artifac
 def compile_support(opt: int, target: Target | None) -> Artifact:
     """What kernels and entries of a process call, for the runtime."""
     from .codegen.llvm_module import optimize_and_emit
-    from .codegen.support_library import library
+    from .codegen.support.library import library
 
     made = library()
     metadata = {"symbols": made.symbols, "entries": {name: name for name in made.exports}}

@@ -17,7 +17,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType, ModuleOp, VectorType
 from xdsl.ir import Attribute
 
-from mutad.compiler.codegen.entry_run import (
+from mutad.compiler.codegen.entries.run import (
     CTX_BYTES,
     CTX_PAYLOAD,
     CTX_POLL,

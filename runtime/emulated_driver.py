@@ -35,7 +35,7 @@ ADDRESSES = 1 << 34
 """Bytes of the emulated device's memory; the host's pages are taken where they are touched."""
 
 FAR = 1 << 44
-"""Where they are asked for: machine code and its constants must stay near each other (`support_reserved`)."""
+"""Where they are asked for: machine code and its constants must stay near each other (`reserved.py`)."""
 
 _numbers = itertools.count()
 """Of emulated drivers, each of which has addresses of its own."""

@@ -115,7 +115,7 @@ class Library(str):
     _methods: list[_MethodDef]
     _source: Metadata | None
     _code: bytes
-    """What its links tell entries (`compiler.codegen.entry_writer.CODE`)."""
+    """What its links tell entries (`compiler.codegen.entries.writer.CODE`)."""
     _entries: tuple[EntryCode, Array] | None
     """The entries that it shares with others, and what keeps them loaded (as `unloading` says)."""
     _support: EntryCode | None
@@ -244,7 +244,7 @@ def load_entries(
 
 
 CODE = ("pool", "kernel", "backward", "drop")
-"""The addresses that entries are told of a library (`compiler.codegen.entry_writer.CODE`)."""
+"""The addresses that entries are told of a library (`compiler.codegen.entries.writer.CODE`)."""
 POOL = "mutad_pool"
 """What the pool of large blocks is called where another one is given."""
 
@@ -314,8 +314,8 @@ SCRATCH_BLOCKS, SCRATCH_SLOTS = 16, 24
 def new_scratch_pool(limit: int) -> Any:
     """A pool where kernels leave large blocks and ranges of addresses for the next call.
 
-    Behind them it says how many bytes of blocks wait, and how many may (`compiler/codegen/support.py`,
-    `support_reserved.py`).
+    Behind them it says how many bytes of blocks wait, and how many may (`compiler/codegen/support/pool.py`,
+    `reserved.py`).
     """
     pool = (ctypes.c_void_p * (SCRATCH_SLOTS + 2))()
     pool[SCRATCH_SLOTS + 1] = limit

@@ -18,8 +18,7 @@ from itertools import combinations
 
 from ...dialects.ad import AS_MANY_AS_IT_TAKES
 from ..argument_keys import ArrayKey, ScalarKey
-from ..codegen import support, support_area, support_callbacks
-from ..codegen.entry_guard import (
+from ..codegen.entries.guard import (
     EXTENT_MAX,
     ArrayValue,
     Form,
@@ -29,10 +28,13 @@ from ..codegen.entry_guard import (
     never_overlaps_itself,
     value_of,
 )
-from ..codegen.entry_run import CTX_BYTES, CTX_PAYLOAD
-from ..codegen.entry_writer import ITEM_SIZE, LLVM_TYPE, Writer
+from ..codegen.entries.run import CTX_BYTES, CTX_PAYLOAD
+from ..codegen.entries.writer import ITEM_SIZE, LLVM_TYPE, Writer
 from ..codegen.kernel_memory import KernelMemory
 from ..codegen.kernel_module import SIZES
+from ..codegen.support import area, callbacks
+from ..codegen.support.context import CURSOR, END
+from ..codegen.support.context import RECURSION_LIMIT as LIMIT_AT
 from .signature import ArrayParameter, CFunction, OutParameter, ScalarParameter, SizeParameter
 from .statuses import Statuses
 
@@ -229,9 +231,9 @@ class EntryText(Writer):
         """The kernel's context: where its memory is."""
         self.do(f"store [{CTX_BYTES // 8} x i64] zeroinitializer, ptr %ctx")
         if recursive:
-            self.store("i64", str(RECURSION_LIMIT), "%ctx", support.RECURSION_LIMIT)
+            self.store("i64", str(RECURSION_LIMIT), "%ctx", LIMIT_AT)
         if function.memory is KernelMemory.ALLOCATOR:
-            self.store("ptr", "%allocator", "%ctx", support_callbacks.ALLOCATOR)
+            self.store("ptr", "%allocator", "%ctx", callbacks.ALLOCATOR)
             return
         address = self.value("ptrtoint ptr %work to i64")
         low = self.value(f"and i64 {address}, 63")
@@ -243,9 +245,9 @@ class EntryText(Writer):
         whole = self.value("and i64 %work_bytes, -64")
         given = self.value(f"select i1 {positive}, i64 {whole}, i64 0")
         room = self.value(f"select i1 {nowhere}, i64 0, i64 {given}")
-        self.store("i64", start, "%ctx", support.CURSOR)
-        self.store("i64", self.value(f"add i64 {start}, {room}"), "%ctx", support.END)
-        self.store("i64", room, "%ctx", support_area.ROOM)
+        self.store("i64", start, "%ctx", CURSOR)
+        self.store("i64", self.value(f"add i64 {start}, {room}"), "%ctx", END)
+        self.store("i64", room, "%ctx", area.ROOM)
         sizes = ", ".join(f"i64 {self.size_operand(s, function)}" for s in function.sizes)
         needed = self.value(f"call i64 @{function.symbol}_worksize({sizes})")
         enough = self.value(f"icmp ule i64 {needed}, {room}")

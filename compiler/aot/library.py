@@ -19,9 +19,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects import activation, array, foreign
 from ..argument_keys import ArrayKey, Key, ScalarKey, TupleKey, leaves, parse
-from ..codegen.entry_guard import ArrayValue, Leaf, ScalarValue
-from ..codegen.entry_plan import GradientSignature, Tangents, gradient_signature
-from ..codegen.entry_result import (
+from ..codegen.entries.guard import ArrayValue, Leaf, ScalarValue
+from ..codegen.entries.plan import GradientSignature, Tangents, gradient_signature
+from ..codegen.entries.result import (
     ResultSpec,
     arrays_and_scalars,
     is_fresh,
@@ -30,8 +30,8 @@ from ..codegen.entry_result import (
     slots_of,
     stored_leaves,
 )
-from ..codegen.entry_tangents import tangents_of
-from ..codegen.entry_writer import LLVM_TYPE
+from ..codegen.entries.tangents import tangents_of
+from ..codegen.entries.writer import LLVM_TYPE
 from ..codegen.kernel_memory import KernelMemory
 from ..codegen.kernel_module import KernelText
 from ..codegen.llvm_module import Target, assembly, optimize_and_emit, optimized_ir

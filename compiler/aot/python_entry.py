@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..codegen.entry_run import CTX_BYTES, CTX_LINK, CTX_SITE
+from ..codegen.entries.run import CTX_BYTES, CTX_LINK, CTX_SITE
 from ..codegen.kernel_memory import KernelMemory
 from .signature import C_TYPE, PASSED, ArrayParameter, CFunction, Parameter, ScalarParameter
 

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from ...dialects import activation
 from .arena import make_arena
 from .kernel_state import KernelState, value_type
-from .support import RECURSION_LIMIT, STACK_END
+from .support.context import RECURSION_LIMIT, STACK_END
 
 FRAME = 32 * 1024
 """Room on the stack for the frame of a call, in bytes: buffers of distributed loops lie there."""

@@ -35,7 +35,7 @@ from .kernel_state import OK, value_type
 from .loops_to_llvm import KernelWriter
 from .polls import poll_if
 from .steps_driver import has_steps
-from .support import STACK_END
+from .support.context import STACK_END
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,22 +7,22 @@ way share one stack of chunks, and the backward functions find theirs by address
 
 from __future__ import annotations
 
-from . import support
 from .kernel_state import OUT_OF_MEMORY, KernelState
+from .support.context import ARENA, TAPE_WORDS
 
 
 def make_arena(state: KernelState) -> None:
     """An empty arena, of which the context knows."""
-    slot = state.text.alloca(f"[{support.TAPE_WORDS} x i64]", "arena")
-    state.text.do(f"store [{support.TAPE_WORDS} x i64] zeroinitializer, ptr {slot}")
-    state.text.do(f"store ptr {slot}, ptr {state.context_slot(support.ARENA)}, align 8")
+    slot = state.text.alloca(f"[{TAPE_WORDS} x i64]", "arena")
+    state.text.do(f"store [{TAPE_WORDS} x i64] zeroinitializer, ptr {slot}")
+    state.text.do(f"store ptr {slot}, ptr {state.context_slot(ARENA)}, align 8")
     state.support.add("mutad_tape_push")
 
 
 def arena_push(state: KernelState, size: str) -> str:
     """Memory on the arena, for as long as the call keeps its tapes."""
     text = state.text
-    at = state.context_slot(support.ARENA)
+    at = state.context_slot(ARENA)
     arena = text.value(f"load ptr, ptr {at}, align 8", "arena")
     function = "mutad_steps_far" if state.pushes_far else "mutad_tape_push"
     state.support.add(function)

@@ -23,10 +23,10 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import ad, array
-from . import support
 from .kernel_state import KernelState, value_type
+from .support.context import TAPE_CHUNKS, TAPE_WORDS
 
-WORDS = support.TAPE_WORDS
+WORDS = TAPE_WORDS
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def tape_words(state: KernelState, tape: SSAValue) -> list[str]:
 def lower_detach(state: KernelState, op: ad.DetachOp) -> None:
     """Take the chunks of all tapes from the context: the end of the call does not free them."""
     state.support.add("mutad_drop")
-    at = state.context_slot(support.TAPE_CHUNKS)
+    at = state.context_slot(TAPE_CHUNKS)
     chunks = state.text.value(f"load i64, ptr {at}, align 8", "arena")
     state.text.do(f"store i64 0, ptr {at}, align 8")
     state.scalars[op.arena] = chunks

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
-from . import support, support_area, support_callbacks, support_device
+from .support import area, callbacks, device
+from .support.context import Functions
+from .support.functions import ALLOCATING, FUNCTIONS
 
 
 class KernelMemory(Enum):
@@ -19,16 +21,16 @@ class KernelMemory(Enum):
     DEVICE = "device"
 
     @property
-    def functions(self) -> support.Functions:
+    def functions(self) -> Functions:
         match self:
             case KernelMemory.SYSTEM:
-                return support.FUNCTIONS
+                return FUNCTIONS
             case KernelMemory.AREA:
-                return support_area.FUNCTIONS
+                return area.FUNCTIONS
             case KernelMemory.ALLOCATOR:
-                return support_callbacks.FUNCTIONS
+                return callbacks.FUNCTIONS
             case KernelMemory.DEVICE:
-                return support_device.FUNCTIONS
+                return device.FUNCTIONS
 
     @property
     def polls(self) -> bool:
@@ -38,4 +40,4 @@ class KernelMemory(Enum):
     @property
     def ending(self) -> tuple[str, ...]:
         """The functions after which a kernel has to run `mutad_end`."""
-        return () if self is KernelMemory.AREA else (*support.ALLOCATING, support_device.DEVICE)
+        return () if self is KernelMemory.AREA else (*ALLOCATING, device.DEVICE)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from . import support, support_library
 from .debug_info import around
 from .kernel_state import KernelState
+from .support import library
+from .support.functions import DECLARATIONS, functions_text
 
 SIZES = "work_size"
 """The attribute of a function that computes the bytes of a kernel's work area, and the end of its name."""
@@ -41,7 +42,7 @@ class KernelText:
     def beside_library(self) -> KernelText:
         """The same for a process that has the support functions in a library of their own."""
         own, declared, used = self.apart
-        made = support_library.linked(own, used)
+        made = library.linked(own, used)
         return replace(
             self,
             text="\n".join([own, *made.definitions, ""]),
@@ -57,10 +58,10 @@ def module_text(
     entry = around(state.debug)
     parts = [line for lines in definitions for line in lines]
     parts += state.functions.values()
-    supporting, needed = support.functions_text(state.support, state.memory.functions)
+    supporting, needed = functions_text(state.support, state.memory.functions)
     declared = dict(state.declarations)
     state.declarations.update({symbol_of(line): line for line in needed})
-    for symbol in support.DECLARATIONS.keys() & state.declarations.keys():
+    for symbol in DECLARATIONS.keys() & state.declarations.keys():
         state.symbols[symbol] = "libc"
     if state.kept_alive:
         kept = ", ".join(f"ptr @{s}" for s in state.kept_alive)

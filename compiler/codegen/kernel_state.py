@@ -191,7 +191,7 @@ class KernelState:
     chained: bool = False
     """Whether tapes are chains of segments on the arena (`arena`)."""
     pushes_far: bool = False
-    """Whether these are at the upper end of the stack of checkpointed loops (`support_steps`)."""
+    """Whether these are at the upper end of the stack of checkpointed loops (`support.steps`)."""
     debug: DebugInfo | None = None
     """The lines of the function, where they are wanted."""
     scalar_only: bool = False

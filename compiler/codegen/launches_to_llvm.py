@@ -34,7 +34,7 @@ from .kernel_state import OUT_OF_MEMORY, Descriptor, KernelState, size_of, value
 from .loops_to_llvm import CodegenOptions, KernelWriter
 from .memory_to_llvm import bytes_of
 from .scalars_to_llvm import SCALAR_OPS
-from .support_device import BLOCKS, DECLARATIONS, DEVICE
+from .support.device import BLOCKS, DECLARATIONS, DEVICE
 
 KERNELS = "mutad_device_kernels"
 """The external table of the module's kernels, as the driver knows them."""

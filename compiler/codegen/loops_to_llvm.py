@@ -41,7 +41,7 @@ from .checks_to_llvm import CHECK_OPS
 from .debug_info import DebugInfo, Subject, around, without_lines
 from .debug_variables import described
 from .dense_to_llvm import DENSE_OPS
-from .entry_conditions import EntryConditions
+from .entries.conditions import EntryConditions
 from .foreign_to_llvm import lower_call
 from .handles import HANDLE_OPS, Record, tape_words
 from .kernel_memory import KernelMemory

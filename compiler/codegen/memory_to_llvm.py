@@ -21,7 +21,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import ad, array
 from ..analysis.additions import place_of
-from . import support
 from .arena import chained_pop, chained_push
 from .kernel_memory import KernelMemory
 from .kernel_state import (
@@ -37,6 +36,7 @@ from .kernel_state import (
 )
 from .llvm_text import integer
 from .meeting_arrays import lower_overlap
+from .support.context import TAPE_WORDS
 
 RUNTIME_MEMORY = "nounwind memory(argmem: readwrite, inaccessiblemem: readwrite)"
 """Support functions touch the context and memory that only they know."""
@@ -222,7 +222,7 @@ def lower_tape(state: KernelState, op: ad.TapeOp) -> None:
         state.scalars[op.tape] = slot = state.text.alloca("i64", "tape")
         state.text.do(f"store i64 0, ptr {slot}")
         return
-    words = support.TAPE_WORDS
+    words = TAPE_WORDS
     slot = state.text.alloca(f"[{words} x i64]", "tape")
     state.text.do(f"store [{words} x i64] zeroinitializer, ptr {slot}")
     state.scalars[op.tape] = slot

@@ -22,7 +22,7 @@ from typing import TypeVar
 from xdsl.ir import Operation, SSAValue
 
 from ..analysis.carried_cells import cell_of, is_cell
-from .entry_run import (
+from .entries.run import (
     CTX_BYTES,
     CTX_LINK,
     CTX_POLL,
@@ -34,7 +34,7 @@ from .entry_run import (
 )
 from .kernel_state import PYTHON_RAISED, Descriptor, KernelState, memory_type, value_type
 from .llvm_text import FunctionText
-from .support import LAST_POLL
+from .support.context import LAST_POLL
 
 CHUNKS = 64
 """A region has at most so many chunks, and threads that have one."""

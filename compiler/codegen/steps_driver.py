@@ -28,8 +28,8 @@ from .kernel_state import (
     value_type,
 )
 from .llvm_text import FunctionText
-from .support import ARENA
-from .support_steps import (
+from .support.context import ARENA
+from .support.steps import (
     CALLBACKS,
     END,
     ITEM_END,

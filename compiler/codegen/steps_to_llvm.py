@@ -39,8 +39,8 @@ from .kernel_state import (
     size_of,
 )
 from .steps_driver import Frame, StepsWriter, callback, pending_site
-from .support import ARENA
-from .support_steps import (
+from .support.context import ARENA
+from .support.steps import (
     BASE,
     BUDGET,
     COPIES,

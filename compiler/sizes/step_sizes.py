@@ -37,7 +37,7 @@ from ...dialects import activation, ad, array, foreign
 from ..analysis.alias import AliasAnalysis
 from ..analysis.effects import is_private
 from ..codegen.activations_to_llvm import slots_in_record
-from ..codegen.entry_guard import Form
+from ..codegen.entries.guard import Form
 from ..codegen.kernel_state import size_of
 from ..codegen.steps_to_llvm import TOO_LITTLE
 from ..diagnostics import CompileError, refusal

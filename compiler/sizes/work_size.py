@@ -43,7 +43,7 @@ from xdsl.passes import ModulePass
 from ...dialects import activation, ad, array
 from ..analysis.alias import AliasAnalysis, if_blocks
 from ..analysis.effects import is_private
-from ..codegen.entry_guard import Form
+from ..codegen.entries.guard import Form
 from ..codegen.kernel_module import SIZES
 from ..codegen.kernel_state import size_of
 from ..codegen.loops_to_llvm import escaping_allocations

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def llvm(c: Compilation) -> None:
-    from ..codegen.entry import (
+    from ..codegen.entries.entry import (
         GradientSignature,
         convention,
         entries,
@@ -26,7 +26,7 @@ def llvm(c: Compilation) -> None:
         gradient_signature,
         signature_of,
     )
-    from ..codegen.entry_tangents import tangents_of
+    from ..codegen.entries.tangents import tangents_of
     from ..codegen.kernel_memory import KernelMemory
     from ..codegen.loops_to_llvm import kernel_text, split_text
 
@@ -137,7 +137,7 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
 
     Of the entries too: the `convention` that `compile_entries` makes them of, unless they are in the module.
     """
-    from ..codegen.entry import entry_symbols, exports
+    from ..codegen.entries.entry import entry_symbols, exports
     from ..codegen.streaming import repeats, streams
 
     return {

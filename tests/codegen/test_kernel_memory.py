@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from work_area import Counting
 
-from mutad.compiler.codegen import support, support_area
 from mutad.compiler.codegen.kernel_memory import KernelMemory
+from mutad.compiler.codegen.support.area import ROOM
+from mutad.compiler.codegen.support.context import CURSOR, END
 
 OUT_OF_MEMORY = 3
 
@@ -68,7 +69,7 @@ def area(size: int) -> tuple[np.ndarray[Any, Any], Any]:
     start = -(-memory.ctypes.data // 64) * 64 or 64
     context = (ctypes.c_int64 * 36)()
     for offset, value in (
-        (support.CURSOR, start), (support.END, start + size), (support_area.ROOM, size)
+        (CURSOR, start), (END, start + size), (ROOM, size)
     ):  # fmt: skip
         context[offset // 8] = value
     return memory, context
@@ -84,7 +85,7 @@ def test_an_area_of_the_peak_is_enough_and_one_line_less_is_not(compile_kernel, 
         memory, context = area(size)
         outcome = kernel(np.full(n, 2.0), steps, context=context)
         assert (outcome.status, outcome.results) == (0, [expected])
-        assert size - context[support_area.ROOM // 8] == needed
+        assert size - context[ROOM // 8] == needed
         del memory
     if needed:
         memory, context = area(needed - 64)
@@ -97,7 +98,7 @@ def test_what_is_returned_lies_in_the_area(compile_kernel):
     outcome = kernel(10, context=context)
     assert outcome.status == 0
     np.testing.assert_array_equal(outcome.results[0], np.ones(10))
-    assert context[support_area.ROOM // 8] == 0
+    assert context[ROOM // 8] == 0
     assert kernel(2**61, context=area(256)[1]).status == OUT_OF_MEMORY
     assert kernel(-1, context=area(256)[1]).status == OUT_OF_MEMORY
     del memory

@@ -11,10 +11,11 @@ import llvmlite.binding as llvm
 import numpy as np
 
 import mutad
-from mutad.compiler.codegen.entry import convention, entries
-from mutad.compiler.codegen.entry_plan import signature_of
-from mutad.compiler.codegen.support import FUNCTIONS, INTEGER_POWERS
-from mutad.compiler.codegen.support_library import ORIGIN, functions_in, library, linked
+from mutad.compiler.codegen.entries.entry import convention, entries
+from mutad.compiler.codegen.entries.plan import signature_of
+from mutad.compiler.codegen.support.functions import FUNCTIONS
+from mutad.compiler.codegen.support.integer_powers import INTEGER_POWERS
+from mutad.compiler.codegen.support.library import ORIGIN, functions_in, library, linked
 from mutad.runtime import entry_code
 
 

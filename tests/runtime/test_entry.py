@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from handmade import SCALAR, SUM, SUM_GRADIENT, Handmade
 
-from mutad.compiler.codegen.entry_writer import HEADER, LINK_SLOTS
+from mutad.compiler.codegen.entries.writer import HEADER, LINK_SLOTS
 from mutad.runtime import engine
 from mutad.runtime.dispatch import Link
 
@@ -381,7 +381,7 @@ define internal i32 @kernel(ptr %ctx, ptr %x, i64 %n, i64 %s, double %k, ptr %dx
 
 @pytest.mark.parametrize("kind", [float, np.float64])
 def test_gradients_of_scalars_have_their_type(kind: Any):
-    from mutad.compiler.codegen.entry import GradientSignature
+    from mutad.compiler.codegen.entries.entry import GradientSignature
 
     f = Handmade(SCALAR, "", SCALARS, active=GradientSignature((0,), (0,), (1,))).of(
         lambda x, k: 0.0

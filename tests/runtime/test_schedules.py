@@ -6,7 +6,7 @@ import random
 import checkpoint_schedules
 import pytest
 
-from mutad.compiler.codegen import support_steps
+from mutad.compiler.codegen.support import steps
 from mutad.compiler.sizes import step_sizes
 from mutad.runtime import raised, schedules, step_stack
 
@@ -152,9 +152,9 @@ def test_compiled_code_knows_the_words_of_the_stack() -> None:
         "KEEP STORE RUN WRITE FILE ITEM_STEP ITEM_RECORD ITEM_END"
     )
     for name in names.split():
-        assert getattr(support_steps, name) == getattr(step_stack, name), name
-    assert support_steps.PENDING == raised.PENDING
+        assert getattr(steps, name) == getattr(step_stack, name), name
+    assert steps.PENDING == raised.PENDING
     assert step_sizes.HEAD == step_stack.HEAD_BYTES
-    assert step_sizes.ITEM == support_steps.ITEM_HEAD == step_stack.ITEM_BYTES
+    assert step_sizes.ITEM == steps.ITEM_HEAD == step_stack.ITEM_BYTES
     counts = {symbol: count for symbol, (_, count) in step_stack.FUNCTIONS.items()}
-    assert counts == support_steps.CALLBACKS
+    assert counts == steps.CALLBACKS

@@ -12,7 +12,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from mutad.compiler.codegen.entry import (
+from mutad.compiler.codegen.entries.entry import (
     GradientSignature,
     convention,
     entries,

@@ -14,11 +14,12 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType
 
 from mutad import _compiler, compile
-from mutad.compiler.codegen import support, support_area, support_callbacks
 from mutad.compiler.codegen.kernel_memory import KernelMemory
 from mutad.compiler.codegen.kernel_module import KernelText
 from mutad.compiler.codegen.llvm_module import optimize_and_emit
 from mutad.compiler.codegen.loops_to_llvm import kernel_text
+from mutad.compiler.codegen.support import area, callbacks
+from mutad.compiler.codegen.support.context import CURSOR, END, RECURSION_LIMIT
 from mutad.compiler.compilation import Compilation, last_function
 from mutad.compiler.pipeline import stages_for
 from mutad.compiler.request import Request
@@ -186,11 +187,11 @@ class AreaKernel(AotKernel):
         block = np.zeros(room + 128, np.uint8)
         start = -(-block.ctypes.data // 64) * 64
         context = empty_context()
-        context[support.CURSOR // 8] = start
-        context[support.END // 8] = start + room
-        context[support_area.ROOM // 8] = room
+        context[CURSOR // 8] = start
+        context[END // 8] = start + room
+        context[area.ROOM // 8] = room
         self.ran = self.run(arguments, context)
-        return Called(self.ran.status, room - context[support_area.ROOM // 8], said)
+        return Called(self.ran.status, room - context[area.ROOM // 8], said)
 
     def explained(self, *arguments: Any) -> int:
         """What `explain` says that a call takes, without the shadows of arguments, which are the caller's."""
@@ -239,7 +240,7 @@ class Counting:
 
     def context(self) -> Any:
         context = empty_context()
-        context[support_callbacks.ALLOCATOR // 8] = ctypes.addressof(self.words)
+        context[callbacks.ALLOCATOR // 8] = ctypes.addressof(self.words)
         return context
 
 
@@ -262,7 +263,7 @@ def copied(arguments: Sequence[Any]) -> tuple[Any, ...]:
 def empty_context() -> Any:
     """A context of zeros; 1000 calls of recursive functions may be nested."""
     context = (ctypes.c_int64 * 36)()
-    context[support.RECURSION_LIMIT // 8] = 1000
+    context[RECURSION_LIMIT // 8] = 1000
     return context
 
 

@@ -16,13 +16,15 @@ system's (`mmap`) for as long as the call lasts.
 
 from __future__ import annotations
 
-from . import support, support_reserved
-from .support import POLL, POOL, POOL_SLOTS, RESULTS, STACK_END, Functions
-from .support_stack import guess_stack
+from . import functions, reserved
+from .context import POLL, POOL, RESULTS, STACK_END, Functions
+from .pool import POOL_SLOTS
+from .results import KEEP
+from .stack import guess_stack
 
 ALLOCATOR = POLL
 
-_RECORD = support_reserved.RECORD_BYTES
+_RECORD = reserved.RECORD_BYTES
 
 # What is before a chunk: its size. A result's record: next, block, bytes.
 _TAKE = f"""
@@ -100,7 +102,7 @@ exhausted:
   ret ptr null
 }}
 declare i64 @llvm.umax.i64(i64, i64)
-{support.KEEP}"""
+{KEEP}"""
 
 _FREE_BLOCK = """%returned = icmp eq ptr %block, null
   br i1 %returned, label %done, label %release
@@ -110,17 +112,17 @@ release:
   call void @mutad_hand_back(ptr %ctx, ptr %block, i64 %size)"""
 
 FUNCTIONS: Functions = {
-    **support.FUNCTIONS,
+    **functions.FUNCTIONS,
     "mutad_alloc_result": (_ALLOC_RESULT, ("mutad_take",)),
     "mutad_drop_result": (
-        support_reserved.drop_result(
+        reserved.drop_result(
             _FREE_BLOCK,
             f"call void @mutad_hand_back(ptr %ctx, ptr %record, i64 {_RECORD})",
         ),
         ("mutad_take",),
     ),
     "mutad_reserve": (
-        support_reserved.reserve(
+        reserved.reserve(
             RESULTS,
             POOL,
             POOL_SLOTS,

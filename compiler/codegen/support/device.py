@@ -7,9 +7,11 @@ host's tapes. An odd address in that list is a segment's.
 
 from __future__ import annotations
 
-from . import support
+from . import functions
+from .context import ARENA, Functions
+from .results import END_OF_CALL
 
-BLOCKS = support.ARENA
+BLOCKS = ARENA
 """Byte offset in the context of the first record of a block: a device runs no recursive functions."""
 
 DEVICE = "mutad_device"
@@ -58,13 +60,11 @@ done:
 """
 
 END = (
-    support.END_OF_CALL.replace(
-        "nounwind {", "nounwind {\n  call void @mutad_device_end(ptr %ctx)", 1
-    )
+    END_OF_CALL.replace("nounwind {", "nounwind {\n  call void @mutad_device_end(ptr %ctx)", 1)
     + FREE_LIST
 )
 
-FUNCTIONS: support.Functions = {
-    **support.FUNCTIONS,
-    "mutad_end": (END, support.FUNCTIONS["mutad_end"][1]),
+FUNCTIONS: Functions = {
+    **functions.FUNCTIONS,
+    "mutad_end": (END, functions.FUNCTIONS["mutad_end"][1]),
 }

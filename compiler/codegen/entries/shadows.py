@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...dialects.ad import AS_MANY_AS_IT_TAKES
-from ..argument_keys import ArrayKey, ScalarKey
-from .entry_guard import ArrayValue, load_array
-from .entry_plan import EntryPlan, leaf_positions, with_lanes
-from .entry_result import Boxes, leaves_of
-from .entry_writer import ARRAY_DATA, ARRAY_DTYPE, ARRAY_EXTENTS, LLVM_TYPE, Writer
-from .kernel_state import ITEM_BYTES
+from ....dialects.ad import AS_MANY_AS_IT_TAKES
+from ...argument_keys import ArrayKey, ScalarKey
+from ..kernel_state import ITEM_BYTES
+from .guard import ArrayValue, load_array
+from .plan import EntryPlan, leaf_positions, with_lanes
+from .result import Boxes, leaves_of
+from .writer import ARRAY_DATA, ARRAY_DTYPE, ARRAY_EXTENTS, LLVM_TYPE, Writer
 
 HANDED = ("pullback", "pushforward", "back")
 """The kinds to which shadows and cotangents are handed in."""

@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
-from .entry_plan import EntryPlan
-from .entry_result import Boxes
-from .entry_run import CTX_BYTES, endings, fill_context, run_kernel
-from .entry_shadows import cotangent_operands, shadow_operands
-from .entry_tangents import in_lanes, scalar_spec
-from .entry_writer import Writer
+from .plan import EntryPlan
+from .result import Boxes
+from .run import CTX_BYTES, endings, fill_context, run_kernel
+from .shadows import cotangent_operands, shadow_operands
+from .tangents import in_lanes, scalar_spec
+from .writer import Writer
 
 
 def back(plan: EntryPlan, symbols: dict[str, str]) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from xdsl.dialects import memref
 
-from ..analysis.affine import Affine, Extent, Symbol, Term
-from ..analysis.nest_proofs import INT64_MAX, All, AtMostZero, Condition
-from .kernel_state import KernelState
+from ...analysis.affine import Affine, Extent, Symbol, Term
+from ...analysis.nest_proofs import INT64_MAX, All, AtMostZero, Condition
+from ..kernel_state import KernelState
 
 
 class EntryConditions:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .entry_result import Boxes
-from .entry_writer import Writer
+from .result import Boxes
+from .writer import Writer
 
 CTX_BYTES, CTX_POLL, CTX_PRINT, CTX_THREAD, CTX_SITE, CTX_PAYLOAD, CTX_LINK, CTX_POOL = (
     288,

@@ -15,9 +15,9 @@ from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import SSAValue
 
-from ..argument_keys import ArrayKey, Key, ScalarKey, TupleKey, parse
-from .entry_plan import GradientSignature, Tangents, leaf_positions, refuse_in_tuples
-from .entry_result import ResultSpec, arrays_and_scalars, stored_leaves
+from ...argument_keys import ArrayKey, Key, ScalarKey, TupleKey, parse
+from .plan import GradientSignature, Tangents, leaf_positions, refuse_in_tuples
+from .result import ResultSpec, arrays_and_scalars, stored_leaves
 
 NONE: ResultSpec = {"kind": "none"}
 

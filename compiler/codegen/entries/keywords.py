@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .entry_cold import COLD
-from .entry_plan import EntryPlan
-from .entry_writer import TYPE, Writer
+from .cold import COLD
+from .plan import EntryPlan
+from .writer import TYPE, Writer
 
 TAKES_WRT = ("grad", "hvp", "value_grad_hvp")
 """The kinds that take `wrt`."""

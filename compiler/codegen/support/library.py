@@ -18,10 +18,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from .entry_captures import constants_hold, read_place
-from .entry_cold import completed, poll, print_, raise_, undo
-from .entry_writer import declarations
-from .support import DECLARATIONS, FUNCTIONS
+from ..entries.captures import constants_hold, read_place
+from ..entries.cold import completed, poll, print_, raise_, undo
+from ..entries.writer import declarations
+from .functions import DECLARATIONS, FUNCTIONS
 
 ORIGIN = "support"
 """The kind of these symbols in a module's metadata."""

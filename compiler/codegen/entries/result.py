@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from .entry_guard import ArrayValue
-from .entry_writer import (
+from .guard import ArrayValue
+from .writer import (
     ALIGNED,
     ARRAY_FLAGS,
     ARRAY_HANDLER,

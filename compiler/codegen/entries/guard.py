@@ -14,8 +14,8 @@ from itertools import combinations
 
 import numpy as np
 
-from ..argument_keys import ArrayKey, Key, ScalarKey, TupleKey
-from .entry_writer import (
+from ...argument_keys import ArrayKey, Key, ScalarKey, TupleKey
+from .writer import (
     ALIGNED,
     ARRAY_DATA,
     ARRAY_DTYPE,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..scalar_types import NUMPY_DTYPE, SIGNED, UNSIGNED
+from ...scalar_types import NUMPY_DTYPE, SIGNED, UNSIGNED
 
 HEADER = object.__basicsize__
 """Bytes of `PyObject_HEAD`: 16, or 32 without the GIL."""

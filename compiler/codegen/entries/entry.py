@@ -3,8 +3,8 @@
 What they are depends on how the kernel is called alone (`convention`), not on what it does, so entries are
 modules of their own, each compiled once for all kernels that are called alike.
 
-An entry checks the arguments (`entry_guard`), calls the kernel without the GIL, and makes Python
-objects of its results (`entry_result`). There is one for each *kind* of call:
+An entry checks the arguments (`guard`), calls the kernel without the GIL, and makes Python
+objects of its results (`result`). There is one for each *kind* of call:
 
 - `primal` takes the function's arguments;
 - `grad` and `value_and_grad` take the function's arguments (and `wrt=`), allocate the shadows and
@@ -13,11 +13,11 @@ objects of its results (`entry_result`). There is one for each *kind* of call:
 - `pullback` takes the arguments, one shadow for each active array, one cotangent for each float
   result, and returns `(result, cotangents of the active scalars)`. Python code validates them;
 - `pushforward` takes what `pullback` takes, where there are shadows, and the tangents of what moves; it
-  returns a tuple of the result and what else the kernel has computed (`entry_tangents`);
-- `jvp`, `hvp` and `value_grad_hvp` take what users hand to them (`entry_directions`). They exist where an
+  returns a tuple of the result and what else the kernel has computed (`tangents`);
+- `jvp`, `hvp` and `value_grad_hvp` take what users hand to them (`directions`). They exist where an
   entry can make all that they return;
 - `forward` takes the arguments and the address of a record, which it fills; `back` takes that address,
-  shadows and cotangents; `drop` gives back the memory that the record refers to (`entry_handles`).
+  shadows and cotangents; `drop` gives back the memory that the record refers to (`handles`).
 
 Each is a method of its *link* (`mutad.runtime.dispatch.Link`), whose slots it reads: on a mismatch
 it calls the link's `next`. So a call costs one guard for each specialization that is older.
@@ -42,9 +42,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from .entry_captures import inputs, require_constants
-from .entry_cold import COLD, undo
-from .entry_directions import (
+from ..support.library import linked
+from .captures import inputs, require_constants
+from .cold import COLD, undo
+from .directions import (
     Directions,
     direction_objects,
     fresh_seconds,
@@ -52,15 +53,10 @@ from .entry_directions import (
     return_products,
     tangent_objects,
 )
-from .entry_guard import (
-    ArrayValue,
-    check_assumed,
-    check_sharing,
-    unpack,
-)
-from .entry_handles import back, drop, handed_address
-from .entry_keywords import keywords, match_keywords
-from .entry_plan import (
+from .guard import ArrayValue, check_assumed, check_sharing, unpack
+from .handles import back, drop, handed_address
+from .keywords import keywords, match_keywords
+from .plan import (
     EntryPlan,
     GradientSignature,
     Signature,
@@ -68,17 +64,11 @@ from .entry_plan import (
     gradient_signature,
     signature_of,
 )
-from .entry_result import Boxes, slot_count
-from .entry_run import CTX_BYTES, endings, run_kernel
-from .entry_shadows import (
-    cotangent_operands,
-    shadow_objects,
-    shadow_operands,
-    tangent_operands,
-)
-from .entry_tangents import in_lanes, scalar_spec
-from .entry_writer import Writer, declarations, undo_function
-from .support_library import linked
+from .result import Boxes, slot_count
+from .run import CTX_BYTES, endings, run_kernel
+from .shadows import cotangent_operands, shadow_objects, shadow_operands, tangent_operands
+from .tangents import in_lanes, scalar_spec
+from .writer import Writer, declarations, undo_function
 
 __all__ = [
     "Entries", "GradientSignature", "convention", "entries", "entry_symbols", "exported", "exports",

@@ -7,9 +7,9 @@ name, expected value) triples. Neither their number nor their kinds are part of 
 
 from __future__ import annotations
 
-from .entry_cold import function
-from .entry_result import Boxes
-from .entry_writer import TYPE, Writer
+from .cold import function
+from .result import Boxes
+from .writer import TYPE, Writer
 
 
 def read_place(symbols: dict[str, str]) -> str:

@@ -10,11 +10,11 @@ from typing import Any
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DenseArrayBase
 
-from ..argument_keys import ArrayKey, Key, ScalarKey, TupleKey, leaves, parse
-from ..diagnostics import CompileError
-from .entry_guard import Form
-from .entry_result import ResultSpec
-from .entry_writer import FLOATS
+from ...argument_keys import ArrayKey, Key, ScalarKey, TupleKey, leaves, parse
+from ...diagnostics import CompileError
+from .guard import Form
+from .result import ResultSpec
+from .writer import FLOATS
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from ..argument_keys import ArrayKey, Key, ScalarKey
-from .entry_guard import ArrayValue, check_sharing, require_type, unpack_array
-from .entry_plan import EntryPlan
-from .entry_result import Boxes, slot_count
-from .entry_shadows import fresh_like
-from .entry_writer import ARRAY_EXTENTS, Writer
+from ...argument_keys import ArrayKey, Key, ScalarKey
+from .guard import ArrayValue, check_sharing, require_type, unpack_array
+from .plan import EntryPlan
+from .result import Boxes, slot_count
+from .shadows import fresh_like
+from .writer import ARRAY_EXTENTS, Writer
 
 Directions = dict[int, tuple[str, ArrayValue | None]]
 """By parameter the object that is its direction, and how it lies in memory if it is an array."""

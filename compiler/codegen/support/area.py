@@ -21,8 +21,9 @@ these. Memory of size 0 takes no bytes.
 
 from __future__ import annotations
 
-from .support import CURSOR, END, INTEGER_POWERS, PEAK, STACK_END, Functions
-from .support_stack import guess_stack
+from .context import CURSOR, END, PEAK, STACK_END, Functions
+from .integer_powers import INTEGER_POWERS
+from .stack import guess_stack
 
 ROOM = PEAK
 

@@ -5,8 +5,8 @@ Most of a small program's machine code is its entries; what is outlined here is 
 
 from __future__ import annotations
 
-from .entry_run import CTX_LINK, CTX_PAYLOAD, CTX_SITE, CTX_THREAD
-from .entry_writer import HEADER, LINK_SLOTS, TYPE, Writer, undo_function
+from .run import CTX_LINK, CTX_PAYLOAD, CTX_SITE, CTX_THREAD
+from .writer import HEADER, LINK_SLOTS, TYPE, Writer, undo_function
 
 COLD = "noinline optnone nounwind "
 """The attributes of a function that LLVM translates as it is."""
