@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects import memref
+from xdsl.dialects import arith, memref
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import activation, ad, array, foreign
@@ -110,6 +110,22 @@ def leaf_facts(
     writes = [a for a in rest if a.kind == "write"]
     parallel = not any(conflicts.across(w, a) for w in writes for a in rest)
     return LeafFacts(tuple(accumulators), constants, parallel)
+
+
+def is_bounded_by_memory(loop: array.LoopOp) -> bool:
+    """Whether each iteration touches an element of its own: then the loop ends where the array does."""
+    moving: set[SSAValue] = {loop.induction}
+    for op in every_op(loop):
+        if isinstance(op, memref.LoadOp | memref.StoreOp) and not moving.isdisjoint(op.indices):
+            return True
+        of_either = isinstance(op, arith.SelectOp) and moving.issuperset(op.operands[1:])
+        if of_either or (isinstance(op, MOVES) and not moving.isdisjoint(op.operands)):
+            moving.update(op.results)
+    return False
+
+
+MOVES = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.IndexCastOp, array.IndexOp)
+"""The ops of which other operands give other results, but for products with 0."""
 
 
 class Conflicts:

@@ -55,7 +55,7 @@ from .kernel_state import (
     number_type,
     value_type,
 )
-from .leaf_loops import LeafFacts, leaf_facts
+from .leaf_loops import LeafFacts, is_bounded_by_memory, leaf_facts
 from .llvm_module import Target, host
 from .llvm_text import FunctionText, Metadata, integer
 from .map_nest import combine, identity
@@ -64,12 +64,14 @@ from .memory_to_llvm import MEMORY_OPS, RUNTIME_MEMORY, place_in_memory, support
 from .outlined_maps import OutlinedMap, has_many_maps
 from .parallel_loops import independent_loop, parallel_loop
 from .parallel_maps import axes_of, parallel_map
-from .polls import poll, poll_every, poll_when_spent, spend_map, spend_trips
+from .polls import poll, poll_every, poll_if, poll_when_spent, spend_map, spend_trips
 from .scalars_to_llvm import SCALAR_OPS
 from .steps_to_llvm import closing, lower_reverse_steps, lower_stack, lower_steps
 from .tame_runs import Run, emit_run, may_be_vector_code, runs_of
 
 WHILE_POLL_MASK = (1 << 14) - 1
+CHUNK = 1 << 16
+"""The iterations of an innermost loop between two polls."""
 LAUNCH = "device.launch"
 """An op of a dialect that code for the CPU does not load."""
 
@@ -512,7 +514,9 @@ class KernelWriter:
             self.condition_loop(op, op.condition_block, moving)
             return
         told = independent_loop(self, op) if self.parallel else None
-        if told is None:
+        if told is None and self.may_run_long(op, moving):
+            self.chunked_loop(op)
+        elif told is None:
             self.counted_loop(op, moving)
         else:
             parallel_loop(self, op, told, lambda: self.counted_loop(op, moving))
@@ -601,6 +605,30 @@ class KernelWriter:
         self.end_iterations(op)
         if leaf and is_in_loop(op):
             spend_trips(state, self.at_least_zero(count))
+
+    def may_run_long(self, op: array.LoopOp, moving: list[tuple[int, int]]) -> bool:
+        """Whether a loop that no other loop polls for may go on for more than a moment."""
+        assert op.count is not None
+        if not self.state.memory.polls or moving or contains_work(op):
+            return False
+        count = integer(self.state.scalars[op.count])
+        return (count is None or count > CHUNK) and not is_bounded_by_memory(op)
+
+    def chunked_loop(self, op: array.LoopOp) -> None:
+        """A poll in an innermost loop would keep LLVM from vectorizing it: so there is one between chunks."""
+        text, state = self.text, self.state
+        assert op.count is not None
+        count = self.at_least_zero(state.scalars[op.count])
+        last = text.value(f"ashr i64 {text.sub(count, '1')}, {CHUNK.bit_length() - 1}")
+        chunks = text.begin_loop(text.add(last, "1"), (), "chunk")
+        first = text.value(f"mul nuw nsw i64 {chunks.counter}, {CHUNK}")
+        poll_if(state, text.value(f"icmp sgt i64 {first}, 0"), CHUNK)
+        least = state.intrinsic("llvm.smin.i64", "i64", "i64, i64")
+        most = text.value(f"add nuw nsw i64 {first}, {CHUNK}")
+        end = text.value(f"call i64 @{least}(i64 {most}, i64 {count})")
+        self.counted_loop(op, [], (first, end))
+        text.end_loop(chunks)
+        state.scalars[op.trips] = count
 
     def iterations(self, op: array.LoopOp, count: str) -> str:
         """How many iterations of a loop run, where so many are asked for."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import mutad
+from mutad.compiler.codegen import loops_to_llvm
+
 HEAD = """
 func.func @f(%s : memref<?xf64>, %g : memref<?xf64>, %i : index) {
   %c0 = arith.constant 0 : index
@@ -189,3 +192,43 @@ def test_an_element_that_an_iteration_may_write_is_loaded_each_time(compile_kern
     assert kernel(s, g, i).status == 0
     np.testing.assert_array_equal(s, expected)
     assert "%register" not in kernel.text
+
+
+def chunked(x, n, m):
+    total, last = x[0], -1
+    for i in range(n, m):
+        total = np.sin(total) + 0.5 * i
+        last = i
+    for k in range(n, m, 3):
+        x[1] += k * x[2]
+        x[k % 2 + 3] *= 1.01
+    for _ in range(2):
+        for k in range(m):
+            if k * total > 1e9:
+                break
+            total *= 0.99
+    return total + last
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 0), (3, -2), (0, 1), (2, 6), (1, 6), (-5, 8)])
+def test_loops_of_numbers_ask_for_signals_between_chunks(n, m, monkeypatch):
+    monkeypatch.setattr(loops_to_llvm, "CHUNK", 4)
+    x = np.linspace(0.5, 1.5, 5)
+    before = x.copy()
+    assert CHUNKED(x, n, m) == chunked(before, n, m)
+    np.testing.assert_array_equal(x, before)
+    mutad.check_gradient(CHUNKED, np.linspace(0.5, 1.5, 5), n, m)
+    assert "%chunk" in CHUNKED.inspect("llvm", x, n, m)
+
+
+CHUNKED = mutad.compile(chunked, grad=True, cache=False)
+
+
+def test_loops_over_elements_end_with_them() -> None:
+    @mutad.compile
+    def over_elements(x):
+        for i in range(x.size // 2):
+            x[2 * i + 1] = 0.5 * x[2 * i] + i
+        return x
+
+    assert "%chunk" not in over_elements.inspect("llvm", np.ones(4))

@@ -432,11 +432,11 @@ def test_heads_taken_early_reach_the_compiled_code():
 
 def test_import_is_light():
     code = (
-        "import sys, numpy, time; t = time.process_time(); import mutad; t = time.process_time() - t;"
-        "print([m for m in ('xdsl', 'scipy', 'llvmlite') if m in sys.modules], t < 0.15)"
+        "import sys, numpy, mutad; heavy = ('xdsl', 'scipy', 'llvmlite', 'rich', 'asyncio');"
+        "print([m for m in heavy if m in sys.modules])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert shown.stdout.strip() == "[] True"
+    assert shown.stdout.strip() == "[]"
 
 
 def test_the_face_offers_what_it_says():

@@ -56,6 +56,19 @@ def products(x, n):
     return a[0, 0]
 
 
+def numbers_alone(x, n):
+    total = x[0]
+    for _ in range(n):
+        total = np.sin(total) * 0.5 + 1e-9
+    return total
+
+
+def one_element(x, n):
+    for i in range(n):
+        x[1] += 0.5 * i
+    return x[1]
+
+
 def halves(x, depth):
     total = 0.0
     for k in range(2):
@@ -80,6 +93,8 @@ def recursion(x, n):
         loops_that_run_backwards_or_not_at_all,
         a_while_of_maps,
         products,
+        numbers_alone,
+        one_element,
         recursion,
     ],
 )
