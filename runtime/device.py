@@ -32,6 +32,7 @@ from .device_text import (
     DRIVER,
     ENDED,
     ERROR,
+    EVENT,
     GEMMS,
     KERNEL,
     LAUNCHES,
@@ -163,7 +164,10 @@ class Driver:
             at = ctypes.addressof(most)
             self.check("cuMemPoolSetAttribute", self.pool, RELEASE_THRESHOLD, at)
             self.stream = self.made("cuStreamCreate", NON_BLOCKING)
-            self.event = self.made("cuEventCreate", NO_TIMING)
+            self.event, self.state[EVENT] = (
+                self.made("cuEventCreate", NO_TIMING),
+                self.made("cuEventCreate", NO_TIMING),
+            )
         for place, function in enumerate(DRIVER, TABLE):
             self.state[place] = self.addresses[function]
         self.state[CONTEXT] = self.context
@@ -267,6 +271,8 @@ class Driver:
             WHOLE_TEXT, symbols, f"mutad.device.{self.name}", EXPORTED
         )
         self.collect: Any = ctypes.CFUNCTYPE(None)(self.functions["mutad_device_collect"])
+        self.follow: Any = ctypes.CFUNCTYPE(None, POINTER)(self.functions["mutad_device_follow"])
+        """Have memory that goes from now on wait for a stream: without the lock, in any thread."""
         self.handler = result_pool.new_handler(
             f"mutad-{self.name}", *(self.functions[f"mutad_device_{n}"] for n in ALLOCATOR)
         )

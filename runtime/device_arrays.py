@@ -8,6 +8,7 @@ returns is a `DeviceArray`, or an array of the library that the arguments are of
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import numpy as np
 
 from . import cuda, keys
 from .concise import concise
+from .device_text import ENDED
 from .keys import Array, address_of
 
 if TYPE_CHECKING:
@@ -128,7 +130,7 @@ class DeviceArray:
             self._driver.synchronize()
         else:
             self._driver.let_wait(stream)
-        return capsule_of(self._array, self._driver.number)
+        return capsule_of(self._array, self._driver, stream)
 
 
 @dataclass
@@ -321,7 +323,13 @@ _exported: dict[int, Any] = {}
 
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 def _delete(address: int) -> None:
-    _exported.pop(address, None)
+    """Who has taken the array lets it go, and may still be about to compute with it."""
+    found = _exported.pop(address, None)
+    if found is not None:
+        *_, array, driver, stream = found
+        if os.getpid() == driver.process and not driver.state[ENDED]:
+            driver.follow(stream)
+        del array
 
 
 _Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
@@ -336,19 +344,34 @@ def _destroy(capsule: int) -> None:
         _exported.pop(get(capsule, NAME), None)
 
 
-def capsule_of(array: Array, number: int) -> Any:
-    """A capsule of DLPack's for an array of a device."""
+STAY = ("torch", "jax", "jaxlib")
+"""Libraries whose streams are there as long as the process."""
+_handing: list[str] = []
+"""To which library an array is handed now."""
+
+
+def lasting(stream: int | None) -> int:
+    """What stands for a stream that an array is used on, when the array goes.
+
+    The stream itself may be gone by then. The default stream, which stays, waits for the others of its kind.
+    """
+    stays = stream in (LEGACY, PER_THREAD) or (_handing and _handing[-1] in STAY)
+    return stream if stream and stream > 0 and stays else LEGACY
+
+
+def capsule_of(array: Array, driver: Driver, stream: int | None) -> Any:
+    """A capsule of DLPack's for an array of a device, which is used on this stream."""
     rank, size = array.ndim, array.itemsize
     shape = (ctypes.c_int64 * max(rank, 1))(*array.shape)
     strides = (ctypes.c_int64 * max(rank, 1))(*(s // size for s in array.strides))
     code = next(c for c, kind in CODES.items() if kind == array.dtype.kind)
     tensor = _Tensor(
-        address_of(array), CUDA, number, rank, code, 8 * size, 1,
+        address_of(array), CUDA, driver.number, rank, code, 8 * size, 1,
         ctypes.addressof(shape), ctypes.addressof(strides), 0,
     )  # fmt: skip
     managed = _Managed(tensor, None, ctypes.cast(_delete, ctypes.c_void_p))
     at = ctypes.addressof(managed)
-    _exported[at] = managed, shape, strides, array
+    _exported[at] = managed, shape, strides, array, driver, lasting(stream)
     new = _python(
         "PyCapsule_New", ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
     )
@@ -363,11 +386,16 @@ def like(value: Any, made: DeviceArray) -> Any:
     if type(value) is DeviceArray:
         return made
     if hasattr(value, "__array_namespace__"):
-        return value.__array_namespace__().from_dlpack(made)
-    module = sys.modules.get(package(value))
-    if hasattr(module, "from_dlpack"):
-        return module.from_dlpack(made)  # pyright: ignore
-    return made
+        module: Any = value.__array_namespace__()
+    else:
+        module = sys.modules.get(package(value))
+    if not hasattr(module, "from_dlpack"):
+        return made
+    _handing.append(package(value))
+    try:
+        return module.from_dlpack(made)
+    finally:
+        _handing.pop()
 
 
 @concise

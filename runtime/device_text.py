@@ -39,24 +39,27 @@ from __future__ import annotations
     KERNEL,
     WAITING,
     TURN,
-) = range(20)
+    EVENT,
+) = range(21)
 """Words of the state. `MODE`: 0, 1 (a loop is planned), 2 (captured); `DEPTH` counts planned loops in it;
 `GRAPHS` lists those that may still run; a loop is replayed from `LEAST` graphs of `UNIT` periods on; once the
 interpreter has `ENDED`, the driver is left alone. `CONTEXT` is the device's: arrays go in any thread.
 `HANDLE` is cuBLAS's, where products go there (`device_products`), and `PRODUCTS` how many have. `KERNEL`
 was launched last, or captured. `WAITING` lists blocks to be given back: whoever has the `TURN` does so.
-A capture has it from begin to end: what is given back meanwhile, by any thread, is no part of a graph."""
+A capture has it from begin to end: what is given back meanwhile, by any thread, is in no graph. `EVENT`
+is what our stream waits for then."""
 
 DRIVER = (
     *("cuLaunchKernel", "cuMemAllocAsync", "cuMemFreeAsync", "cuMemcpyDtoHAsync"),
     *("cuMemsetD8Async", "cuMemsetD16Async", "cuMemsetD32Async", "cuStreamSynchronize"),
     *("cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch"),
     *("cuGraphExecDestroy", "cuGraphDestroy", "cuCtxGetCurrent", "cuCtxSetCurrent"),
+    *("cuEventRecord", "cuStreamWaitEvent"),
 )
 """The driver's functions, in the table's order."""
 GEMMS = ("cublasDgemm_v2", "cublasSgemm_v2")
 """Those of cuBLAS, which follow."""
-TABLE = 20
+TABLE = 21
 """The word where the table begins."""
 WORDS = TABLE + len(DRIVER) + len(GEMMS)
 
@@ -174,12 +177,28 @@ define internal void @given(i64 %block) {{
   %leave = or i1 %over, %none
   br i1 %leave, label %done, label %note
 note:
-  %record = call ptr @mutad_libc_malloc(i64 16)
+  call void @waits(i64 %block, ptr null)
+  br label %done
+done:
+  ret void
+}}
+
+; What is given back from now on goes behind what another stream has to do now.
+define void @mutad_device_follow(ptr %stream) {{
+  call void @waits(i64 0, ptr %stream)
+  ret void
+}}
+
+; One more record that waits: a block, or a stream that comes before all blocks.
+define internal void @waits(i64 %block, ptr %stream) {{
+  %record = call ptr @mutad_libc_malloc(i64 24)
   %lost = icmp eq ptr %record, null
   br i1 %lost, label %done, label %fill
 fill:
   %block.at = getelementptr i8, ptr %record, i64 8
   store i64 %block, ptr %block.at
+  %stream.at = getelementptr i8, ptr %record, i64 16
+  store ptr %stream, ptr %stream.at
   %list.at = getelementptr i64, ptr @mutad_device_state, i64 {WAITING}
   br label %push
 push:
@@ -216,19 +235,39 @@ begin:
 {driver("cuCtxGetCurrent", "ptr %slot", "asked")}
   %before = load ptr, ptr %slot
   %there = icmp eq ptr %before, %own
-  br i1 %there, label %free, label %enter
+  br i1 %there, label %look, label %enter
 enter:
 {driver("cuCtxSetCurrent", "ptr %own", "entered")}
-  br label %free
-free:
-  %record = phi ptr [ %list, %begin ], [ %list, %enter ], [ %next, %free ]
+  br label %look
+look:
+  %seen = phi ptr [ %list, %begin ], [ %list, %enter ], [ %behind, %on ]
+  %behind = load ptr, ptr %seen
+  %other.at = getelementptr i8, ptr %seen, i64 16
+  %other = load ptr, ptr %other.at
+  %is.block = icmp eq ptr %other, null
+  br i1 %is.block, label %on, label %follow
+follow:
+{word(EVENT, "event", "ptr")}
+{driver("cuEventRecord", "ptr %event, ptr %other", "recorded")}
+{driver("cuStreamWaitEvent", "ptr %stream, ptr %event, i32 0", "followed")}
+  br label %on
+on:
+  %all = icmp eq ptr %behind, null
+  br i1 %all, label %each, label %look
+each:
+  %record = phi ptr [ %list, %on ], [ %next, %gone ]
   %next = load ptr, ptr %record
   %block.at = getelementptr i8, ptr %record, i64 8
   %block = load i64, ptr %block.at
+  %no.block = icmp eq i64 %block, 0
+  br i1 %no.block, label %gone, label %free
+free:
 {driver("cuMemFreeAsync", "i64 %block, ptr %stream", "status")}
+  br label %gone
+gone:
   call void @mutad_libc_free(ptr %record)
   %end = icmp eq ptr %next, null
-  br i1 %end, label %freed, label %free
+  br i1 %end, label %freed, label %each
 freed:
   br i1 %there, label %leave, label %leave.it
 leave.it:

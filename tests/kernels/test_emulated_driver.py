@@ -12,7 +12,7 @@ import pytest
 from device_programs import waves
 
 import mutad
-from mutad.runtime import cuda, device, device_text, emulated_driver
+from mutad.runtime import cuda, device, device_arrays, device_text, emulated_driver
 from mutad.runtime.device import Driver
 from mutad.runtime.emulated_driver import EmulatedDriver, Function, emulated
 from mutad.runtime.keys import address_of
@@ -187,6 +187,31 @@ def test_memory_of_the_host_is_no_array_of_a_device() -> None:
         u = mutad.device_array(waves(8))
         with pytest.raises(TypeError, match="argument 'u': its memory is no device's"):
             f(Wrong(u), 0.5)
+
+
+class Borrowed:
+    """An array of ours that another library has taken, on the default stream."""
+
+    def __init__(self, x: mutad.DeviceArray, driver: Driver) -> None:
+        self.held = device_arrays._Borrowed(x.__dlpack__(stream=1))
+        self.address = self.held.managed.tensor.data
+
+
+def test_memory_that_goes_waits_for_whoever_has_used_it() -> None:
+    """The library's copy runs late; what we compute next is not to be in what it copies."""
+    f = mutad.compile(squared, grad=True, opt=1, cache=False)
+    with emulated() as emulation:
+        calls = Calls(emulation, device.drivers["emulated"])
+        u, kept = waves(64), mutad.device_array(np.zeros(64))
+        target = address_of(kept.taken.array)
+        wanted = f.grad(u.copy(), 0.5)
+        taken = Borrowed(f.grad(mutad.device_array(u), 0.5), calls.driver)
+        assert calls("cuMemcpyDtoDAsync", target, taken.address, 512, 1) == 0
+        del taken
+        others = [f.grad(mutad.device_array(u), 3.0) for _ in range(3)]
+        assert others[0].copy_to_host()[1] != wanted[1]
+        assert calls("cuStreamSynchronize", 1) == 0
+        np.testing.assert_allclose(kept.copy_to_host(), wanted, rtol=1e-14)
 
 
 # Whether there is a device.
