@@ -10,6 +10,8 @@ place of its own, when the dialects are imported:
   attributes that ops have most often is taken once.
 - Operands, results and regions by name go to the tuple that holds them; sizes of segments are unpacked once.
 - The ops of a block, and `walk`, are generators: one for each region, where xDSL has four.
+- An attribute that equals one that was verified is not verified again. The shape of a memref type is an
+  array attribute, or becomes one: which, its class says.
 - A name that was found to be valid is not looked at again.
 - A new op whose arguments are as declared, single or a list of several, is filled in one go.
 
@@ -31,11 +33,14 @@ from typing import Any
 from xdsl.dialects.arith import SignlessIntegerBinaryOperation
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
+    ArrayAttr,
     DenseArrayBase,
     FloatAttr,
+    IntAttr,
     IntegerAttr,
     IntegerType,
     MemRefType,
+    NoneAttr,
     i32,
 )
 from xdsl.ir import (
@@ -45,6 +50,7 @@ from xdsl.ir import (
     Operation,
     OpOperands,
     OpResult,
+    ParametrizedAttribute,
     Region,
     SSAValue,
     SSAValues,
@@ -179,6 +185,33 @@ def hashed_once(kind: Any) -> Callable[[Any], int]:
         return known["_hash"]
 
     return hash_of
+
+
+verify_attribute = ParametrizedAttribute._verify
+
+
+@lru_cache(maxsize=8192)
+def verified(attribute: ParametrizedAttribute) -> None:
+    """VerifyException where the attribute is none; what is equal has the same parameters."""
+    verify_attribute(attribute)
+
+
+def verify_once(self: ParametrizedAttribute) -> None:
+    try:
+        verified(self)
+    except TypeError:  # what is no attribute may have no hash
+        verify_attribute(self)
+
+
+NONE = NoneAttr()
+
+
+def init_memref_type(
+    self: Any, element_type: Any, shape: Any, layout: Any = NONE, memory_space: Any = NONE
+) -> None:
+    if not isinstance(shape, ArrayAttr):
+        shape = ArrayAttr([IntAttr(dim) if isinstance(dim, int) else dim for dim in shape])
+    ParametrizedAttribute.__init__(self, shape, element_type, layout, memory_space)
 
 
 @lru_cache(maxsize=4096)
@@ -467,6 +500,7 @@ def install() -> None:
     IRDLOperation.__post_init__ = set_defaults
     SSAValues.__getitem__ = item_or_items
     DenseArrayBase.get_values = sizes_of
+    ParametrizedAttribute._verify, MemRefType.__init__ = verify_once, init_memref_type
     for kind in (IntegerType, IntegerAttr, FloatAttr, MemRefType):
         kind.__hash__ = hashed_once(kind)
     BlockOps.__iter__, BlockOps.__len__ = ops_of, count_of

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i32, i6
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, SSAValues
 from xdsl.irdl import operations
 from xdsl.parser import Parser
+from xdsl.utils.exceptions import VerifyException
 
 from mutad.dialects import array, quick_xdsl
 
@@ -167,6 +168,23 @@ def test_hashes_of_attributes_are_taken_once() -> None:
         assert one == make()
         assert {one: 1}.get(make()) == 1
         assert other() not in {one: 1}
+
+
+def test_an_attribute_that_is_none_is_refused_each_time() -> None:
+    for _ in range(2):
+        assert IntegerAttr(255, builtin.i8) == IntegerAttr(255, builtin.i8)
+        with pytest.raises(VerifyException, match="out of range"):
+            IntegerAttr(256, builtin.i8)
+        with pytest.raises(VerifyException, match="shape"):
+            builtin.MemRefType(i64, builtin.ArrayAttr([i64]))
+        with pytest.raises(VerifyException, match="layout"):
+            builtin.MemRefType(i64, [3], i64)
+        with pytest.raises(VerifyException, match="value"):
+            IntegerAttr.new(([], i64))
+    dims = [builtin.IntAttr(3), builtin.IntAttr(-1)]
+    same = [builtin.MemRefType(i64, shape) for shape in ([3, -1], dims, builtin.ArrayAttr(dims))]
+    assert same[0] == same[1] == same[2]
+    assert same[0].get_shape() == (3, -1)
 
 
 def test_names_are_valid_and_have_no_number_at_the_end() -> None:

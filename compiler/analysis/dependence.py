@@ -163,6 +163,7 @@ class Problem:
         self.stated: set[Hashable] = set()
         self.cases: list[tuple[tuple[Case, Case], int]] = []
         self.subscripts = dependence.footprints.subscripts
+        self._varying: dict[Symbol, bool] = {}
 
     def copy(self) -> Problem:
         """The same problem, to state more."""
@@ -175,15 +176,20 @@ class Problem:
 
     def side_of(self, symbol: Symbol, side: int) -> int:
         """The side that a variable belongs to; -1 for what both share."""
-        return side if self.dependence.varies(symbol, self.level) else -1
+        if self.level is None:
+            return -1
+        varying = self._varying.get(symbol)
+        if varying is None:
+            varying = self._varying[symbol] = self.dependence.varies(symbol, self.level)
+        return side if varying else -1
 
     def row(self, value: Affine, side: int) -> dict[Hashable, int]:
         """The terms of `value` as variables of `side`, with what is known of each stated."""
         terms: dict[Hashable, int] = {}
         for symbol, factor in value.terms.items():
-            variable = (symbol, self.side_of(symbol, side))
-            terms[variable] = factor
-            self.state_symbol(symbol, side)
+            own = self.side_of(symbol, side)
+            terms[symbol, own] = factor
+            self.state_symbol(symbol, own)
         return terms
 
     def at_least(self, low: Affine, value: Affine, side: int, gap: int = 0) -> None:
@@ -216,7 +222,7 @@ class Problem:
     # What is known.
 
     def state_symbol(self, symbol: Symbol, side: int) -> None:
-        side = self.side_of(symbol, side)
+        """What is known of the symbol where it is of this side."""
         if (symbol, side) in self.stated:
             return
         self.stated.add((symbol, side))

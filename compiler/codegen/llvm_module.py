@@ -124,6 +124,7 @@ DEFAULTS = {
     "-disable-lsr": "false",
 }
 """What LLVM does for the CPU that we run on when it is not asked."""
+WITHOUT_REDUCTION = {"-disable-lsr": "true"}
 
 
 @contextmanager
@@ -133,19 +134,27 @@ def options_of(vectorized: Vectorized) -> Generator[None]:
     Ordered reductions: the terms of a sum that must stay in order (`total += math.sqrt(v)`) are computed as
     vectors, and added one by one; LLVM itself does so on other CPUs than x86. Tail folding: loops of few
     trips would be vectorized under masks. (The same for every target: an option that was set once overrides
-    what LLVM would do for a CPU.)
+    what LLVM would do for a CPU.) Each takes a while to set: where nothing becomes vectors none is.
     """
+    if not vectorized.anything:
+        yield
+        return
     set_options(vectorized.options)
     try:
         yield
     finally:
-        set_options(DEFAULTS)
+        reset_options(vectorized.options)
 
 
 def set_options(values: dict[str, str]) -> None:
     """(Where an option does not exist LLVM ends the process: all are in every one of `LLVM_VERSIONS`.)"""
     for name, value in values.items():
         llvm.set_option("mutad", f"{name}={value}")
+
+
+def reset_options(values: dict[str, str]) -> None:
+    """What these have changed is LLVM's own again."""
+    set_options({name: DEFAULTS[name] for name, value in values.items() if value != DEFAULTS[name]})
 
 
 def optimized(text: str, opt: int = 3, target: Target | None = None) -> llvm.ModuleRef:
@@ -263,12 +272,14 @@ def reduced_where_it_pays(module: llvm.ModuleRef, opt: int) -> Generator[None]:
 
     Unoptimized modules are emitted without that in any case.
     """
-    if opt >= 2 and not multiplies_in_loops(str(module)):
-        set_options({"-disable-lsr": "true"})
+    if opt < 2 or multiplies_in_loops(str(module)):
+        yield
+        return
+    set_options(WITHOUT_REDUCTION)
     try:
         yield
     finally:
-        set_options(DEFAULTS)
+        reset_options(WITHOUT_REDUCTION)
 
 
 def withheld(module: llvm.ModuleRef, opt: int, target: Target) -> str:
