@@ -61,6 +61,15 @@ TOO_LITTLE = "the gradient cannot be computed within {} bytes: it takes at least
 # --- The ops ----------------------------------------------------------------------------------
 
 
+PYTHON = (
+    ("i32", "PyGILState_Ensure", ""),
+    ("void", "PyErr_Fetch", "ptr, ptr, ptr"),
+    ("void", "PyErr_Restore", "ptr, ptr, ptr"),
+    ("void", "PyGILState_Release", "i32"),
+)
+"""What keeps an exception of Python: result, symbol, arguments."""
+
+
 def word_of(state: KernelState, base: str, offset: int) -> str:
     return state.text.value(f"getelementptr inbounds i8, ptr {base}, i64 {offset}")
 
@@ -89,13 +98,27 @@ def lower_stack(state: KernelState, op: activation.StackOp) -> None:
 
 
 def closing(function: Operation, state: KernelState) -> list[str]:
-    """What the wrapper of a kernel does with its file, however the kernel ended."""
+    """What the wrapper of a kernel does with its file, however the kernel ended.
+
+    The runtime closes it, in Python. Python has its exception already where the kernel was interrupted or a
+    print failed, and keeps it meanwhile.
+    """
     if not any(isinstance(op, activation.StackOp) and op.folder for op in function.walk()):
         return []
     state.declare("mutad_steps_close", declaration("mutad_steps_close"), "steps")
+    for result, called, given in PYTHON:
+        state.declare(called, f"declare {result} @{called}({given})", "python")
+    error = [f"%error.{k}" for k in range(3)]
+    held = ", ".join(f"ptr {slot}" for slot in error)
     return [
+        *(f"  {slot} = alloca ptr, align 8" for slot in error),
+        "  %gil = call i32 @PyGILState_Ensure()",
+        f"  call void @PyErr_Fetch({held})",
         "  %context = ptrtoint ptr %ctx to i64",
         "  call i64 @mutad_steps_close(i64 %context)",
+        *(f"  {slot}.held = load ptr, ptr {slot}, align 8" for slot in error),
+        f"  call void @PyErr_Restore({', '.join(f'ptr {slot}.held' for slot in error)})",
+        "  call void @PyGILState_Release(i32 %gil)",
     ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import resource
 import signal
@@ -150,6 +152,23 @@ def test_interrupts_end_the_call_and_its_file(tmp_path: Path) -> None:
         signal.signal(signal.SIGINT, handler)
     assert descriptors() == before
     assert np.array_equal(tight.grad(U.copy(), 0.1, 60), wanted)
+
+
+def test_exceptions_that_python_has_outlive_the_file(tmp_path: Path) -> None:
+    def printing(u, k, steps):
+        for _ in range(steps):
+            u[1:-1] += k * u[1:-1] * (u[2:] - u[:-2])
+        print(u[0])
+        return (u * u).sum()
+
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise KeyboardInterrupt
+
+    tight, before = compiled(printing, ("40kB", f"disk:{tmp_path}")), descriptors()
+    with contextlib.redirect_stdout(Closed()), pytest.raises(KeyboardInterrupt):
+        tight.grad(U.copy(), 0.1, 60)
+    assert descriptors() == before
 
 
 def test_callers_have_files_of_their_own(tmp_path: Path) -> None:
