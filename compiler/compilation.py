@@ -22,7 +22,7 @@ from .request import COUNTS, Request
 if TYPE_CHECKING:
     from .codegen.entries.entry import GradientSignature
     from .codegen.entries.plan import Tangents
-    from .codegen.loops_to_llvm import KernelText
+    from .codegen.kernel_module import KernelText
     from .frontend.build import Built
 
 

@@ -83,7 +83,7 @@ __all__ = [
 
 def _import_compiler(*, cached: bool) -> None:
     """In a process's first compilation, while Python's collector rests."""
-    modules = ("pipeline", "frontend.build", "codegen.loops_to_llvm", "codegen.entries.entry")
+    modules = ("pipeline", "frontend.build", "codegen.module_to_llvm", "codegen.entries.entry")
     if all(f"{__name__}.compiler.{module}" in sys.modules for module in modules):
         return
     from .compiler.collection import without_collection

@@ -35,7 +35,7 @@ from ..codegen.entries.writer import LLVM_TYPE
 from ..codegen.kernel_memory import KernelMemory
 from ..codegen.kernel_module import KernelText
 from ..codegen.llvm_module import Target, assembly, optimize_and_emit, optimized_ir
-from ..codegen.loops_to_llvm import kernel_text
+from ..codegen.module_to_llvm import kernel_text
 from ..codegen.scalar_text import float_text
 from ..collection import without_collection
 from ..compilation import Compilation, last_function, with_time

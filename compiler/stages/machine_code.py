@@ -28,7 +28,7 @@ def llvm(c: Compilation) -> None:
     )
     from ..codegen.entries.tangents import tangents_of
     from ..codegen.kernel_memory import KernelMemory
-    from ..codegen.loops_to_llvm import kernel_text, split_text
+    from ..codegen.module_to_llvm import kernel_text, split_text
 
     r, built = c.request, c.built
     subject = subject_of(r) if r.options.debug else None

@@ -449,7 +449,7 @@ from c_client import export
 from mutad.compiler.aot.header import header_text
 from mutad.compiler.aot.library import compile_exports
 from mutad.compiler.aot.linking import shared_library
-from mutad.compiler.pipeline import Options
+from mutad.compiler.request import Options
 import determinism_model as m
 keys = dict(u="f64[?]C n", v="f64[?]C n", k="py_float")
 exports = [export(m.f, keys, mode, (0, 2)) for mode in ("grad", "vjp", "jvp", "hvp")] + [export(m.f, keys)]

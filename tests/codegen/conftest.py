@@ -17,8 +17,9 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.parser import Parser
 
 from mutad.compiler.codegen.kernel_memory import KernelMemory
+from mutad.compiler.codegen.kernel_module import KernelText
 from mutad.compiler.codegen.llvm_module import assembly, optimize_and_emit
-from mutad.compiler.codegen.loops_to_llvm import KernelText, kernel_text
+from mutad.compiler.codegen.module_to_llvm import kernel_text
 from mutad.dialects.ad import Ad
 from mutad.dialects.array import Array
 from mutad.dialects.special import Special

@@ -17,7 +17,7 @@ from mutad import _compiler, compile
 from mutad.compiler.codegen.kernel_memory import KernelMemory
 from mutad.compiler.codegen.kernel_module import KernelText
 from mutad.compiler.codegen.llvm_module import optimize_and_emit
-from mutad.compiler.codegen.loops_to_llvm import kernel_text
+from mutad.compiler.codegen.module_to_llvm import kernel_text
 from mutad.compiler.codegen.support import area, callbacks
 from mutad.compiler.codegen.support.context import CURSOR, END, RECURSION_LIMIT
 from mutad.compiler.compilation import Compilation, last_function

@@ -1,0 +1,153 @@
+"""The kernels of a module: the functions that are called from outside, and those that they call.
+
+Without a budget there is one kernel; with one there are two, and a function that chooses. The two halves of
+a split gradient are two kernels, of which the second takes what the first has recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+
+from ...dialects import activation
+from ..analysis.effects import is_private
+from .activations_to_llvm import ActivationWriter
+from .debug_info import Subject, without_lines
+from .handles import Record
+from .kernel_memory import KernelMemory
+from .kernel_module import SIZES, KernelText, module_text
+from .kernel_state import KernelState
+from .loops_to_llvm import CodegenOptions, KernelWriter
+
+
+def kernel_text(
+    module: ModuleOp,
+    options: CodegenOptions,
+    name: str = "kernel",
+    memory: KernelMemory = KernelMemory.SYSTEM,
+    subject: Subject | None = None,
+) -> KernelText:
+    """The kernel for the one function of `module`.
+
+    `memory` says where it has its memory from; `subject` what to call it in debug metadata, if any is wanted.
+    A function that computes the bytes of its work area is `@kernel_work_size`, of the same parameters.
+    """
+    public, private = functions_of(module)
+    kernels = [f for f in public if SIZES not in f.attributes]
+    before, state = private_text(private, options, memory, subject)
+    if len(kernels) == 2:
+        return either_text(kernels, public[0], before, state, options, subject)
+    (function,) = kernels
+    writer = writer_for(memory)(function, options, name, state, memory=memory, subject=subject)
+    definitions = [*before, writer.write()]
+    for size in (f for f in public if SIZES in f.attributes):
+        beside = KernelWriter(size, options, f"{name}_{SIZES}", writer.state)
+        # Without lines: what calls it has none, and would have those of another function once it is inlined.
+        definitions.append([without_lines(part) for part in beside.write()])
+    return module_text(writer.state, definitions, writer.result_slots)
+
+
+def writer_for(memory: KernelMemory) -> type[KernelWriter]:
+    """What writes a kernel: where arrays are a device's, one that has them computed there."""
+    if memory is not KernelMemory.DEVICE:
+        return KernelWriter
+    from .launches_to_llvm import (
+        LaunchingWriter,  # of a dialect that code for the CPU does not load
+    )
+
+    return LaunchingWriter
+
+
+def either_text(
+    kernels: Sequence[func.FuncOp],
+    size: func.FuncOp,
+    before: list[list[str]],
+    state: KernelState | None,
+    options: CodegenOptions,
+    subject: Subject | None,
+) -> KernelText:
+    """Two kernels of one signature, and `@kernel`: the first where its tapes hold no more than the budget."""
+    names = [f"kernel_{SIZES}", "kernel_whole", "kernel_in_steps"]
+    writers: list[KernelWriter] = []
+    definitions = list(before)
+    for function, name in zip((size, *kernels), names, strict=True):
+        writers.append(KernelWriter(function, options, name, state, subject=subject))
+        state, lines = writers[-1].state, writers[-1].write()
+        definitions.append(lines if function in kernels else [without_lines(p) for p in lines])
+    state = writers[-1].state
+    parameters = ["ptr %ctx", *KernelWriter(kernels[1], options, "", state).parameters()]
+    budget = cast("IntegerAttr[Any]", kernels[1].attributes[activation.CHECKPOINTED]).value.data
+    definitions.append(choice_of_kernel(names, parameters, budget))
+    return module_text(state, definitions, writers[-1].result_slots)
+
+
+def choice_of_kernel(names: Sequence[str], parameters: Sequence[str], budget: int) -> list[str]:
+    """The kernel that measures, and calls one or the other."""
+    size, whole, in_steps = (
+        f"call i32 @{name}({', '.join((*parameters, f'ptr {into}'))})"
+        for name, into in zip(names, ("%size", "%results", "%results"), strict=True)
+    )
+    return [
+        f"define internal i32 @kernel({', '.join((*parameters, 'ptr %results'))}) nounwind {{",
+        "  %size = alloca i64, align 8",
+        f"  %measured = {size}",
+        "  %failed = icmp ne i32 %measured, 0",
+        "  %bytes = load i64, ptr %size, align 8",
+        f"  %larger = icmp ugt i64 %bytes, {budget}",
+        "  %split = or i1 %failed, %larger",
+        "  br i1 %split, label %in.steps, label %whole",
+        "whole:",
+        f"  %first = {whole}",
+        "  ret i32 %first",
+        "in.steps:",
+        f"  %second = {in_steps}",
+        "  ret i32 %second",
+        "}",
+    ]
+
+
+def split_text(
+    module: ModuleOp,
+    options: CodegenOptions,
+    memory: KernelMemory = KernelMemory.SYSTEM,
+    subject: Subject | None = None,
+) -> KernelText:
+    """The kernels of the two halves of a split gradient: `@kernel` and `@backward`, which takes a record."""
+    (forward, backward), private = functions_of(module)
+    before, state = private_text(private, options, memory, subject)
+    made = writer_for(memory)
+    first = made(forward, options, "kernel", state, memory=memory, subject=subject)
+    definition = first.write()
+    kept = backward.attributes["kept"]
+    assert isinstance(kept, IntegerAttr)
+    slots = first.result_slots[-1 - kept.value.data : -1]
+    second = made(backward, options, "backward", first.state, Record(slots))
+    definitions = [*before, definition, second.write()]
+    return module_text(second.state, definitions, first.result_slots)
+
+
+def functions_of(module: ModuleOp) -> tuple[list[func.FuncOp], list[func.FuncOp]]:
+    """The functions that are called from outside, and those that the module has for itself."""
+    every = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    private = [f for f in every if is_private(f)]
+    return [f for f in every if f not in private], private
+
+
+def private_text(
+    private: Sequence[func.FuncOp],
+    options: CodegenOptions,
+    memory: KernelMemory = KernelMemory.SYSTEM,
+    subject: Subject | None = None,
+) -> tuple[list[list[str]], KernelState | None]:
+    """The definitions of private functions, and the state that the kernels go on with."""
+    definitions: list[list[str]] = []
+    state: KernelState | None = None
+    for function in private:
+        name = function.sym_name.data
+        writer = ActivationWriter(function, options, name, state, None, memory, subject)
+        state = writer.state
+        definitions.append(writer.write())
+    return definitions, state
