@@ -153,9 +153,9 @@ FOR_KERNELS = tuple(
 """What runs where kernels are made of the program: without what is about caches and vectors."""
 
 OF_THE_LAST = (
-    *(AssumeLengths, RaiseAdjoints, FuseRows, GatherAdds, StoreFirst, ReuseAllocs, PeelBoundaries),
-    *(AssumeExtents, ReorderLoops, CollectProducts, TransposeColumns, TileRegisters),
-    *(UnrollAndJam, DistributeLoops, LeaveFills),
+    *(AssumeLengths, RaiseAdjoints, FuseRows, GatherAdds, StoreFirst, HoistAllocs, ReuseAllocs),
+    *(PeelBoundaries, AssumeExtents, ReorderLoops, CollectProducts, TransposeColumns),
+    *(TileRegisters, UnrollAndJam, DistributeLoops, LeaveFills),
 )
 """Passes that run behind the last derivative alone."""
 
@@ -163,8 +163,8 @@ BEFORE_ANOTHER: tuple[ModulePass, ...] = (
     *(one for one in OPTIMIZE if not isinstance(one, OF_THE_LAST)),
     SplitMaps(),
 )
-"""What runs between two derivatives: arrays are whole, memory is shared, and loops are reordered, after the
-last, and maps are as rules take them."""
+"""What runs between two derivatives: arrays are whole, memory leaves loops and is shared, and loops are
+reordered, after the last, and maps are as rules take them."""
 
 PASSES: tuple[type[ModulePass], ...] = (
     AssumeExtents,

@@ -94,22 +94,22 @@ from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects import array
-from ..rules.builders import transfer
+from ..rules.builders import element_of, transfer
 from .fold_constants import is_nonnegative
 from .memory_effects import functions
 from .rolling_buffers import Rolled, is_temporary, worthwhile
 from .row_runs import Analyses, Run, runs_of
 
 BLOCK = 2048
-"""The elements of an array that one step works on, where rows are shorter: they stay in the first cache."""
+"""The numbers of an array that one step works on, where rows are shorter: they stay in the first cache."""
 SMALL = 1 << 13
-"""Arrays of fewer elements are in the first cache as a whole."""
+"""Arrays of fewer numbers are in the first cache as a whole."""
 WIDE = 1 << 16
 """Rows that are longer than this, and are still to be read later, are no better than the whole array."""
 
@@ -249,22 +249,27 @@ class FusedRows:
         """How many rows a step works on, and how many steps there are."""
         behind = max(one.more for one in self.rolled)
         all_ = self.times(counts)
-        length = self.length_of_rows()
+        length, lanes = self.length_of_rows(), self.lanes()
         if length is None:
-            rows, size = self.number(BLOCK), all_
+            rows, size = self.number(BLOCK // lanes), all_
         else:
-            rows = self.put(array.FloorDivOp(self.number(BLOCK), length))
+            rows = self.put(array.FloorDivOp(self.number(BLOCK // lanes), length))
             rows = self.put(arith.MaxSIOp(rows, self.number(max(4 * behind, 1))))
             size = self.put(arith.MuliOp(length, all_))
-        whole = self.put(arith.CmpiOp(size, self.number(SMALL), "slt"))
+        whole = self.put(arith.CmpiOp(size, self.number(SMALL // lanes), "slt"))
         rows = self.put(arith.SelectOp(whole, all_, rows))
         if behind and length is not None:
-            wide = self.put(arith.CmpiOp(length, self.number(WIDE), "sgt"))
+            wide = self.put(arith.CmpiOp(length, self.number(WIDE // lanes), "sgt"))
             rows = self.put(arith.SelectOp(wide, all_, rows))
         rows = self.put(arith.MinSIOp(rows, all_))
         rows = self.put(arith.MaxSIOp(rows, self.number(max(behind, 1))), "rows")
         up = self.put(arith.AddiOp(self.more(all_, -1), rows))
         return rows, self.put(array.FloorDivOp(up, rows), "steps")
+
+    def lanes(self) -> int:
+        """How many numbers an element has: of several tangents it has one for each."""
+        elements = [element_of(m) for op in self.run.maps for m in (*op.ins, *op.outs)]
+        return max(e.get_shape()[0] if isinstance(e, VectorType) else 1 for e in elements)
 
     def times(self, counts: dict[SSAValue, SSAValue]) -> SSAValue:
         """When the last map has done its last row."""

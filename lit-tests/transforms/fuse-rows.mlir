@@ -441,3 +441,25 @@ func.func @whole_where_a_temporary_is_returned(%n : index, %x : memref<?xf64>, %
   }
   func.return %t : memref<?xf64>
 }
+
+// Several tangents go along: a step has as many numbers, and so fewer elements.
+// CHECK-LABEL: @steps_of_vectors_have_as_many_numbers
+// CHECK:         %[[BLOCK:.*]] = arith.constant 256 : index
+// CHECK:         %[[SMALL:.*]] = arith.constant 1024 : index
+// CHECK:         arith.cmpi slt, %{{.*}}, %[[SMALL]]
+// CHECK-NEXT:    arith.select %{{.*}}, %{{.*}}, %[[BLOCK]]
+// CHECK:         array.loop %step to %steps
+func.func @steps_of_vectors_have_as_many_numbers(%n : index, %x : memref<?xf64>, %d : memref<?xvector<8xf64>>) {
+  %t = array.alloc(%n) : memref<?xvector<8xf64>>
+  array.map(%n) ins(%x, %d : memref<?xf64>, memref<?xvector<8xf64>>) outs(%t : memref<?xvector<8xf64>>) kinds ["store"] {
+  ^bb0(%a : f64, %b : vector<8xf64>):
+    %s = vector.broadcast %a : f64 to vector<8xf64>
+    %p = arith.mulf %s, %b : vector<8xf64>
+    array.yield %p : vector<8xf64>
+  }
+  array.map(%n) ins(%t : memref<?xvector<8xf64>>) outs(%d : memref<?xvector<8xf64>>) kinds ["store"] {
+  ^bb1(%c : vector<8xf64>):
+    array.yield %c : vector<8xf64>
+  }
+  func.return
+}
