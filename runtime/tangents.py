@@ -154,11 +154,11 @@ def pushed_in_turn(
     if not in_turn.are_better(found, values, order, overlaps, copied=copied):
         return None
     stacked = {p: in_turn.in_rows(t) for p, t in beside.items()}
+    first = dispatcher.specialize(values, order, "tangent", 1, overlaps)
+    others = dispatcher.specialize(values, order, "tangent-alone", 1, overlaps)
     each: list[tuple[Any, Any]] = []
     for lane in range(lanes):
-        mode = "tangent-alone" if lane else "tangent"
-        single = dispatcher.specialize(values, order, mode, 1, overlaps)
-        given = in_turn.rows_of(stacked, lane)
+        single, given = others if lane else first, in_turn.rows_of(stacked, lane)
         rows = as_expected(values, {p: given[p] for p in arrays}, overlaps)
         moving = complete(values, single, rows, given, overlaps, 1)
         value, dot = single.direct["pushforward"](*values, *moving)
