@@ -58,6 +58,7 @@ from .transforms.split_maps import SplitMaps
 from .transforms.store_first import StoreFirst
 from .transforms.tile_registers import TileRegisters
 from .transforms.transpose_columns import TransposeColumns
+from .transforms.turn_rows import TurnRows
 from .transforms.unify_extents import UnifyExtents
 from .transforms.unroll_and_jam import UnrollAndJam
 from .transforms.vectorize_outer import VectorizeOuter
@@ -133,6 +134,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     EliminateCommon(),
     ReuseAllocs(),  # shadows take the memory of what the forward sweep has done with
     PeelBoundaries(),  # what reordering and vectors need is a body without branches
+    TurnRows(),  # rows that are read from columns need no length
     AssumeExtents(),  # how far apart elements are, is known
     ReorderLoops(),  # nothing that comes reads the program in its own order
     CollectProducts(),  # nests are in the order in which products stand out
@@ -146,7 +148,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
 FOR_KERNELS = tuple(
     one
     for one in OPTIMIZE
-    if not isinstance(one, (FuseRows, PeelBoundaries, AssumeExtents))
+    if not isinstance(one, (FuseRows, PeelBoundaries, TurnRows, AssumeExtents))
     and not isinstance(one, (ReorderLoops, UnrollAndJam, DistributeLoops))
     and not isinstance(one, (CollectProducts, TransposeColumns, TileRegisters))
 )
@@ -154,7 +156,7 @@ FOR_KERNELS = tuple(
 
 OF_THE_LAST = (
     *(AssumeLengths, RaiseAdjoints, FuseRows, GatherAdds, StoreFirst, HoistAllocs, ReuseAllocs),
-    *(PeelBoundaries, AssumeExtents, ReorderLoops, CollectProducts, TransposeColumns),
+    *(PeelBoundaries, TurnRows, AssumeExtents, ReorderLoops, CollectProducts, TransposeColumns),
     *(TileRegisters, UnrollAndJam, DistributeLoops, LeaveFills),
 )
 """Passes that run behind the last derivative alone."""
@@ -208,6 +210,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     StoreFirst,
     TileRegisters,
     TransposeColumns,
+    TurnRows,
     UnifyExtents,
     UnrollAndJam,
     VectorizeOuter,

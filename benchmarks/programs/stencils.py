@@ -227,5 +227,5 @@ STENCILS = (
         loops=True,
         by_hand="burgers",
     ),
-    Program(upwind, _wind, (64, 256, 512, 1200), 7, ("start", "vx")),
+    Program(upwind, _wind, (64, 256, 512, 1200), 7, ("start", "vx"), by_hand="upwind"),
 )

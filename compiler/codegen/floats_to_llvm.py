@@ -11,8 +11,6 @@ computes the same numbers wherever it stands: in a loop, or in the function of a
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from xdsl.dialects import arith, memref, vector
 from xdsl.ir import Operation
 
@@ -52,6 +50,7 @@ def written_product(state: KernelState, op: Operation, left: str, right: str) ->
     type_ = value_type(op.results[0].type)
     made = state.text.value(f"fmul{fast_flags(state, op)} {type_} {left}, {right}")
     if "ad.adjoint" in op.attributes:
+        state.last_bits = state.last_bits.more(work=1)
         state.products[op.results[0]] = made, left, right
     return made
 
@@ -77,9 +76,10 @@ def sum_(state: KernelState, op: Operation, args: list[str]) -> str:
     type_, flags = value_type(op.results[0].type), fast_flags(state, op)
     plus = isinstance(op, arith.AddfOp)
     if "ad.adjoint" in op.attributes and not state.fastmath:
+        state.last_bits = state.last_bits.more(work=1)
         if plus and adds_in_place(op):
             flags = FREE_SUM
-            state.last_bits = replace(state.last_bits, sums=state.last_bits.sums + 1)
+            state.last_bits = state.last_bits.more(sums=1)
         for k in (1, 0):
             factors = contracted(state, op, k, args[k])
             if factors is not None:

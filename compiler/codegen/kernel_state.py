@@ -68,12 +68,27 @@ class LastBits:
     """Functions with vector versions, which differ from those for the numbers that are left at the end."""
     sums: int = 0
     """Sums the order of which is free."""
+    work: int = 0
+    """Arithmetic of the adjoint."""
 
     def side_by_side(self, before: LastBits) -> int | None:
-        """How many vectors a loop computes at once that has what came since; None: as many as LLVM likes."""
+        """How many vectors a loop computes at once that has what came since; None: as many as LLVM likes.
+
+        Sums wait for the one before, so four go on side by side; but not where as much is computed between
+        them, which would not fit the registers four times.
+        """
         if self.calls > before.calls:
             return 2
-        return 4 if self.sums > before.sums else None
+        if self.sums > before.sums:
+            return 4 if self.work - before.work < MUCH_WORK else 1
+        return None
+
+    def more(self, *, calls: int = 0, sums: int = 0, work: int = 0) -> LastBits:
+        return LastBits(self.calls + calls, self.sums + sums, self.work + work)
+
+
+MUCH_WORK = 24
+"""So many operations between two additions to a sum take as long as the addition does."""
 
 
 ITEM_BYTES = {"double": 8, "float": 4, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "i1": 1}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Attribute, SSAValue
@@ -107,7 +107,7 @@ def combine(
     if kind in ("add", "mul"):
         if is_float(element):
             flags = FAST if state.fastmath else FREE_SUM if free else ""
-            state.last_bits = replace(state.last_bits, sums=state.last_bits.sums + free)
+            state.last_bits = state.last_bits.more(sums=free)
             return state.text.value(f"f{kind}{flags} {type_} {old}, {new}")
         return state.text.value(f"{kind} {type_} {old}, {new}")
     if is_float(element):

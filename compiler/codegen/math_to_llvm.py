@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from xdsl.ir import Operation
 
@@ -61,7 +60,7 @@ def call_libm(
     attributes = "nounwind willreturn memory(none)"
     found = vector_math.variants(symbol, state.features)
     if found:
-        state.last_bits = replace(state.last_bits, calls=state.last_bits.calls + 1)
+        state.last_bits = state.last_bits.more(calls=1)
         attributes += f" {vector_math.attribute(found)}"
         for name, lanes in found:
             if name not in state.declarations:
