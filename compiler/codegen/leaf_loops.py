@@ -164,10 +164,10 @@ class Conflicts:
         return meet(a, b, self._loop) or meet(b, a, self._loop)
 
     def ever(self, a: Access, b: Access) -> bool:
+        """In any iterations; in one of them it is the same question in both orders."""
         if not self.near(a, b):
             return False
-        meet = self._dependence.may_meet
-        return meet(a, b, None) or meet(b, a, None) or self.across(a, b)
+        return self._dependence.may_meet(a, b, None) or self.across(a, b)
 
 
 def stands_still(place: Place, loop: array.LoopOp) -> bool:
