@@ -109,6 +109,8 @@ LOST = (
     ": nothing runs on this device any more in this process, and its arrays are lost: start it anew"
 )
 """What follows from these."""
+ERROR_LOG, ERROR_LOG_BYTES, LOG = 5, 6, 8192
+"""Options where modules are loaded: where the compiler says what is wrong, and in how many bytes."""
 GRAPH_UNIT, GRAPH_LEAST = 32, 4
 """Periods of a loop in one graph, and from how many graphs on a loop is replayed."""
 
@@ -336,9 +338,19 @@ class Driver:
         if image["products"]:
             self.begin_products()
         with self.lock, self.current():
-            data = ctypes.create_string_buffer(source.encode())
-            module = self.made("cuModuleLoadDataEx", data, 0, None, None)
+            module = self.loaded(ctypes.create_string_buffer(source.encode()))
             return Kernels(self, module, image["kernels"])
+
+    def loaded(self, data: Any) -> int:
+        """A module; CudaError with what the driver's compiler says of it."""
+        said = ctypes.create_string_buffer(LOG)
+        asked = (ctypes.c_int * 2)(ERROR_LOG, ERROR_LOG_BYTES)
+        given = (ctypes.c_void_p * 2)(ctypes.addressof(said), LOG)
+        try:
+            return self.made("cuModuleLoadDataEx", data, len(asked), asked, given)
+        except CudaError as error:
+            why = said.value.decode(errors="replace").strip()
+            raise CudaError(error.code, f"{error}: {why}" if why else str(error)) from None
 
     # Products of matrices.
 

@@ -357,10 +357,11 @@ class EmulatedDriver:
 
     # Modules.
 
-    def cuModuleLoadDataEx(self, place: int, data: int, *options: Any) -> None:
+    def cuModuleLoadDataEx(self, place: int, data: int, count: int, asked: int, given: int) -> None:
         image = json.loads(ctypes.string_at(data))
         found: dict[str, Function] = {}
         if any(8 * len(kinds) > MOST_PARAMETERS for kinds in image.get("parameters", ())):
+            self.say("Formal parameter space overflowed", count, asked, given)
             raise Refused(INVALID_PTX)
         if image["kernels"]:
             symbols = image["symbols"]
@@ -373,6 +374,13 @@ class EmulatedDriver:
                 found[name] = Function(name, run, kinds, ranks, sizes, image["ir"])
             found["."] = Function("", KeptCode(code), [])
         self.handle(found, place)
+
+    def say(self, text: str, count: int, asked: int, given: int) -> None:
+        """Leave what is wrong with a module where the options say."""
+        keys = (NUMBER * count).from_address(asked)
+        values = dict(zip(keys, (ctypes.c_uint64 * count).from_address(given), strict=True))
+        size = ctypes.c_uint(values[device.ERROR_LOG_BYTES]).value
+        put_bytes(values[device.ERROR_LOG], text.encode()[: size - 1] + b"\0")
 
     def cuModuleGetFunction(self, place: int, module: int, name: bytes) -> None:
         functions = self.known(module, dict)

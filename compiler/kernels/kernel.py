@@ -35,6 +35,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects import array, device
 from ..analysis.views import strip_views
+from ..diagnostics import refusal
 
 TILE = (4, 64)
 """Points of a block along the last two axes; along the only one `device.THREADS`."""
@@ -265,7 +266,24 @@ class Kernel(Writer):
         )
         made.attributes[device.KERNEL] = UnitAttr()
         made.location = self.location
+        if bytes_of_parameters(made) > MOST_PARAMETERS:
+            raise refusal(
+                made,
+                "this reads and writes more arrays and numbers than a kernel can be given (4096 bytes)",
+                "do it in several statements, or put arrays of one shape into one array",
+            )
         return made
+
+
+MOST_PARAMETERS = 4096
+"""Bytes that a kernel may be given: what every kind of device has room for."""
+
+
+def bytes_of_parameters(kernel: func.FuncOp) -> int:
+    """What a kernel is given: of an array its pointer, extents and strides."""
+    types = [a.type for a in kernel.body.block.args]
+    ranks = [t.get_num_dims() for t in types if isinstance(t, MemRefType)]
+    return 8 * (len(types) + 2 * sum(ranks))
 
 
 def element_of(memref: SSAValue) -> Attribute:

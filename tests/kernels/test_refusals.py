@@ -12,6 +12,7 @@ from device_programs import bodies
 
 import mutad
 from mutad import CompileError
+from mutad.compiler.kernels import kernel
 
 
 def recurrence(u):
@@ -92,6 +93,18 @@ def test_several_tangents_at_once_are_refused() -> None:
     gathered = mutad.compile(read_at, grad=True, target="cuda:host", opt=1)
     with pytest.raises(CompileError, match="one tangent, or cotangent, at a time"):
         gathered.jvp(np.ones(4), np.array([1, 1]), tangents={"x": np.eye(4)}, batch=4)
+
+
+def test_kernels_are_given_no_more_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def total(a, b, c, d):
+        return a * b + c * d
+
+    arrays = [np.ones(3) for _ in range(4)]
+    monkeypatch.setattr(kernel, "MOST_PARAMETERS", 100)
+    with pytest.raises(CompileError, match="more arrays and numbers than a kernel") as raised:
+        mutad.compile(total, target="cuda:host", opt=1, cache=False)(*arrays)
+    assert raised.value.span is not None
+    assert "several statements" in (raised.value.way_out or "")
 
 
 def test_ways_out_can_be_followed() -> None:
