@@ -682,6 +682,8 @@ def clip_call(
     maximum: Value | None = None,
 ) -> Value:
     """`np.clip(value, low, high, out=..., min=..., max=...)`."""
+    if (low or high) and (minimum or maximum):
+        e.fail("np.clip takes `a_min` and `a_max`, or `min` and `max`")
     low, high = (v or w or NoneValue() for v, w in ((low, minimum), (high, maximum)))
     if out is None:
         return clipped(e, value, low, high)
@@ -720,5 +722,5 @@ CASES: tuple[Case, ...] = (
     Case("np.clip(x, -0.5, 0.5)", {"x": "real"}),
     Case("np.divide(x, y, out=np.zeros_like(x), where=y > 0)", {"x": "real", "y": "real"}),
     Case("np.clip(x, None, 1)", {"x": "integer"}),
-    Case("np.clip(x, y, max=1, out=x)", {"x": "real", "y": "real"}),
+    Case("np.clip(x, min=y, max=1, out=np.zeros_like(x))", {"x": "real", "y": "real"}),
 )

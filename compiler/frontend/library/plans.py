@@ -126,6 +126,28 @@ def as_float(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.kind == "f" else np.dtype(float)
 
 
+def weighted_dtype(values: np.dtype[Any], weights: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype that a weighted mean is computed in."""
+    return np.result_type(as_float(values), weights)
+
+
+def norm_kind(ord: Any, axis: Any, rank: int) -> str:
+    """What `np.linalg.norm` of an array of that rank computes."""
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    count = rank if axis is None else len(axes)
+    if axis is None and ord is None:
+        return "root of squares"
+    if count not in (1, 2):
+        raise Unplanned("Improper number of dimensions to norm.")
+    if ord is None or (ord == 2 and count == 1) or (ord == "fro" and count == 2):
+        return "root of squares"
+    if count == 2:
+        raise Unplanned("this norm of a matrix is not compiled: write it with sums")
+    if not isinstance(ord, int | float) or ord in (0, -np.inf):
+        raise Unplanned("this `ord` of np.linalg.norm is not compiled: write it with sums")
+    return "largest" if ord == np.inf else "sum" if ord == 1 else "sum of powers"
+
+
 def scan_dtype(own: np.dtype[Any], asked: Any, out: np.dtype[Any] | None) -> np.dtype[Any]:
     """The dtype that running sums and products are computed in, as `np.add.accumulate` has it."""
     if asked is not None:
@@ -141,7 +163,7 @@ def hash_of_word(word: str) -> int:
 PLANS: frozenset[Callable[..., Any]] = frozenset(
     (
         axis_of, axes_of, moved, swapped, reversing, widened, quarters, whole, at_axis, upto, is_int,
-        as_float, scan_dtype, hash_of_word, is_exact_in_int64, paired, contraction,
+        as_float, norm_kind, weighted_dtype, scan_dtype, hash_of_word, is_exact_in_int64, paired, contraction,
     )
 )  # fmt: skip
 """All of them."""

@@ -354,8 +354,8 @@ def logical(how: Reduction) -> Rule:
 def norm(e: Emitter, value: Value) -> Scalar:
     """`np.linalg.norm(x)`: the square root of the sum of squares."""
     x = operand(e, value)
-    squares = elementwise.apply(e, np.square, [x])
-    dtype = dtype_of(squares) if dtype_of(squares) in FLOATS else "f64"
+    dtype = dtype_of(x) if dtype_of(x) in FLOATS else "f64"
+    squares = elementwise.apply(e, np.square, [converted(e, x, dtype)])
     total = whole_sum(e, converted(e, squares, dtype))
     root = elementwise.apply(e, np.sqrt, [total])
     assert isinstance(root, Scalar)

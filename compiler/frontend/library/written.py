@@ -114,7 +114,7 @@ def piecewise(x: Array, condlist: Any, funclist: Any) -> Array:
         chosen = chosen + value_of(funclist[-1], x)
     for condition, function in zip(condlist, funclist, strict=False):
         chosen = np.where(condition, value_of(function, x), chosen)
-    return chosen
+    return chosen if np.ndim(x) == 0 else np.asarray(chosen, x.dtype)
 
 
 def value_of(function: Any, x: Array) -> Array:
@@ -122,7 +122,7 @@ def value_of(function: Any, x: Array) -> Array:
 
 
 def interp(x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None) -> Array:
-    xp, fp = np.asarray(xp), np.asarray(fp)
+    xp, fp = np.asarray(xp, float), np.asarray(fp, float)
     if xp.size == 0:
         raise ValueError("array of sample points is empty")
     if xp.size != fp.size:

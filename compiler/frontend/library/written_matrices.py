@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .cases import Case
-from .plans import axis_of, contraction, moved, paired
+from .plans import as_float, axis_of, contraction, moved, norm_kind, paired
 from .written_dense import SlogdetResult, eliminate, log_determinant, solve_factored
 
 Array = Any
@@ -121,17 +121,17 @@ def cross(a: Array, b: Array) -> Array:
     return np.array([x, y, z]) if np.ndim(x) == 0 else np.stack((x, y, z), axis=np.ndim(x))
 
 
-def norm(x: Array, ord: Any = None, axis: int | None = None, keepdims: bool = False) -> Array:
+def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
     x = np.asarray(x)
-    if ord is None or (ord == 2 and (axis is not None or x.ndim == 1)):
+    x = np.asarray(x, as_float(x.dtype))
+    kind = norm_kind(ord, axis, x.ndim)
+    if kind == "root of squares":
         return np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims))
-    if axis is None and x.ndim != 1:
-        refuse("this norm of a matrix is not compiled", "write it with sums")
-    if ord == np.inf:
+    if kind == "largest":
         return np.max(np.abs(x), axis=axis, keepdims=keepdims)
-    if ord == 1:
+    if kind == "sum":
         return np.sum(np.abs(x), axis=axis, keepdims=keepdims)
-    refuse("this `ord` of np.linalg.norm is not compiled", "write it with sums")
+    return np.sum(np.abs(x) ** ord, axis=axis, keepdims=keepdims) ** (1.0 / ord)
 
 
 def square(a: Array) -> None:
@@ -408,6 +408,12 @@ CASES: tuple[Case, ...] = (
     Case("np.linalg.norm(x, axis=-1, keepdims=True)", {"x": "matrix"}),
     Case("np.linalg.norm(x, 1)", {"x": "vector"}),
     Case("np.linalg.norm(x, ord=np.inf)", {"x": "vector"}),
+    Case("np.linalg.norm(x, 3), np.linalg.norm(x, 2.5)", {"x": "vector"}),
+    Case("np.linalg.norm(x, 'fro'), np.linalg.norm(x, axis=(1, 0))", {"x": "matrix"}),
+    Case(
+        "np.linalg.norm((100 * x).astype(np.int8)), np.linalg.norm(x.astype(int), 1)",
+        {"x": "vector"},
+    ),
     Case("np.linalg.solve(m @ m.T + np.eye(m.shape[0]), m)", {"m": "matrix"}),
     Case("np.linalg.solve(m + 9.0 * np.eye(m.shape[0]), m[0])", {"m": "matrix"}),
     Case("np.linalg.inv(m + 9.0 * np.eye(m.shape[0]))", {"m": "matrix"}),

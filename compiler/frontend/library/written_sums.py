@@ -10,7 +10,17 @@ import numpy as np
 
 from .cases import Case
 from .numpy_version import BEFORE_2_5
-from .plans import as_float, at_axis, axes_of, axis_of, scan_dtype, upto, whole
+from .plans import (
+    as_float,
+    at_axis,
+    axes_of,
+    axis_of,
+    is_int,
+    scan_dtype,
+    upto,
+    weighted_dtype,
+    whole,
+)
 from .written_axes import first
 from .written_matrices import Array, in_order, refuse
 
@@ -61,6 +71,8 @@ def average(a: Array, axis: Any = None, weights: Any = None, returned: bool = Fa
                 "Shape of weights must be consistent with shape of a along specified axis."
             )
         w = w[at_axis(a.ndim, axis_of(axis, a.ndim))]
+    dtype = weighted_dtype(a.dtype, w.dtype)
+    a, w = np.asarray(a, dtype), np.asarray(w, dtype)
     total = np.sum(w, axis=axis)
     if np.any(total == 0.0):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
@@ -149,6 +161,11 @@ def nanmin(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
 
 
 def nanextreme(a: Array, axis: Any, keepdims: bool, sign: int) -> Array:
+    a = np.asarray(a)
+    if is_int(a.dtype):
+        if sign > 0:
+            return np.max(a, axis=axis, keepdims=keepdims)
+        return np.min(a, axis=axis, keepdims=keepdims)
     missing = np.isnan(a)
     if sign > 0:
         found = np.max(np.where(missing, -np.inf, a), axis=axis, keepdims=keepdims)
@@ -312,7 +329,7 @@ def ediff1d(ary: Array) -> Array:
 
 
 def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    f = np.asarray(f)
+    f = without_wrapping(np.asarray(f))
     axes = axes_of(axis, f.ndim)
     if len(varargs) not in (0, 1, len(axes)):
         raise TypeError("invalid number of arguments")
@@ -323,6 +340,11 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
         spacing = varargs[k if len(varargs) > 1 else 0] if len(varargs) > 0 else 1.0
         found += (slope(f, spacing, axes[k], edge_order),)
     return found[0] if len(axes) == 1 else found
+
+
+def without_wrapping(a: Array) -> Array:
+    """Ints as floats, whose differences do not wrap around."""
+    return a if a.dtype == np.bool_ else np.asarray(a, as_float(a.dtype))
 
 
 def slope(f: Array, spacing: Any, axis: int, edge_order: int) -> Array:
@@ -337,7 +359,7 @@ def slope(f: Array, spacing: Any, axis: int, edge_order: int) -> Array:
     if np.ndim(spacing) == 0:
         even_slope(into, of, spacing, edge_order)
         return out
-    x = np.asarray(spacing)
+    x = without_wrapping(np.asarray(spacing))
     if x.ndim != 1:
         raise ValueError("distances must be either scalars or 1d")
     if x.size != f.shape[axis]:
@@ -482,6 +504,14 @@ CASES: tuple[Case, ...] = (
     Case("x.cumprod(0, out=np.empty_like(x))", {"x": "vector"}),
     Case("np.cumsum(x[::-1][x.size // 2 :])", {"x": "vector"}),
     *(Case(f"np.{f}(x)", {"x": "integer"}) for f in ("cumsum", "cumprod", "argmax", "ptp", "var")),
+    Case("np.nanmax(x), np.nanmin(x)", {"x": "integer"}),
+    *(
+        Case(text.replace("b", "(100 * x).astype(np.uint8)"), {"x": "vector"})
+        for text in (
+            "np.gradient(b), np.average(b, weights=b // 2 + 1)",
+            "np.gradient(x, np.cumsum(b) + b)",
+        )
+    ),
     *(
         Case(text, {"x": "matrix"})
         for text in (
