@@ -11,10 +11,13 @@ import functools
 import linecache
 import types
 from collections.abc import Iterator
+from typing import cast
 
 COMPILED = "<compiled>"
 NOWHERE = -1
 """The index of no instruction: there are no columns to be marked."""
+ONE_LINE = cast("types.GeneratorType[int]", (item for item in range(0))).gi_code
+"""Of a generator all of whose instructions have the line that it begins at."""
 
 
 def entry_at(file: str, line: int) -> types.TracebackType:
@@ -24,14 +27,9 @@ def entry_at(file: str, line: int) -> types.TracebackType:
 
 @functools.lru_cache(maxsize=1_000)
 def _frame(file: str, name: str, line: int) -> types.FrameType:
-    def never_run() -> Iterator[None]:
-        yield
-
     own = name.rpartition(".")[2]
-    code = never_run.__code__.replace(
-        co_filename=file, co_name=own, co_qualname=name, co_firstlineno=line
-    )
-    return types.FunctionType(code, {"__name__": COMPILED})().gi_frame
+    code = ONE_LINE.replace(co_filename=file, co_name=own, co_qualname=name, co_firstlineno=line)
+    return types.FunctionType(code, {"__name__": COMPILED})(iter(())).gi_frame
 
 
 @functools.lru_cache(maxsize=1_000)
