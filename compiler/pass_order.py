@@ -29,6 +29,7 @@ from .transforms.drop_carried import DropCarried
 from .transforms.drop_overwritten import DropOverwritten
 from .transforms.drop_restored import DropRestored
 from .transforms.eliminate_common import EliminateCommon
+from .transforms.exchange_arrays import ExchangeArrays
 from .transforms.fold_constants import FoldConstants
 from .transforms.forward_stores import ForwardStores
 from .transforms.fuse_elementwise import FuseElementwise
@@ -132,6 +133,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     HoistInvariants(),
     HoistAllocs(),  # nothing allocates inside of loops
     EliminateCommon(),
+    ExchangeArrays(),  # both arrays are there before the loop, and nobody shares their memory yet
     ReuseAllocs(),  # shadows take the memory of what the forward sweep has done with
     PeelBoundaries(),  # what reordering and vectors need is a body without branches
     TurnRows(),  # rows that are read from columns need no length
@@ -150,14 +152,14 @@ FOR_KERNELS = tuple(
     for one in OPTIMIZE
     if not isinstance(one, (FuseRows, PeelBoundaries, TurnRows, AssumeExtents))
     and not isinstance(one, (ReorderLoops, UnrollAndJam, DistributeLoops))
-    and not isinstance(one, (CollectProducts, TransposeColumns, TileRegisters))
+    and not isinstance(one, (CollectProducts, TransposeColumns, TileRegisters, ExchangeArrays))
 )
 """What runs where kernels are made of the program: without what is about caches and vectors."""
 
 OF_THE_LAST = (
     *(AssumeLengths, RaiseAdjoints, FuseRows, GatherAdds, StoreFirst, HoistAllocs, ReuseAllocs),
     *(PeelBoundaries, TurnRows, AssumeExtents, ReorderLoops, CollectProducts, TransposeColumns),
-    *(TileRegisters, UnrollAndJam, DistributeLoops, LeaveFills),
+    *(TileRegisters, UnrollAndJam, DistributeLoops, LeaveFills, ExchangeArrays),
 )
 """Passes that run behind the last derivative alone."""
 
@@ -172,6 +174,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     AssumeExtents,
     AssumeLengths,
     EliminateCommon,
+    ExchangeArrays,
     FoldConstants,
     PromoteScalars,
     PeelBoundaries,
