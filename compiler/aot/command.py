@@ -23,9 +23,10 @@ from .emitters import (
     kind_of_file,
 )
 from .exports import Export, Reader, Wanted, exports_of
-from .library import MODES, Library, compile_exports, options_of
+from .library import Library, compile_exports, options_of
 from .outputs import STDOUT, Output, write_all
 from .report import Report, shown
+from .unit import MODES
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,9 @@ from ..print_ir import module_text
 from ..request import Options, Request
 from .c_names import KEYWORDS
 from .exports import Export
-from .library import MODES, options_of
+from .library import options_of
 from .linking import NoTool, ran, shared_library
+from .unit import MODES
 
 C_TYPES = {
     "double": "double",

@@ -29,7 +29,8 @@ import numpy as np
 from ..argument_keys import ArrayKey, ScalarKey, parse
 from ..codegen.kernel_memory import KernelMemory
 from ..codegen.llvm_module import host
-from .library import Either, Face, Library, Tree
+from .faces import Either, Face, Tree
+from .library import Library
 from .linking import shared_library
 from .outputs import Output
 from .python_entry import entry_name
