@@ -13,13 +13,14 @@ share memory are active together, for their shadows must exist together.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 
-from xdsl.dialects import func
+from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from ...dialects import activation, ad
+from ...dialects import activation, ad, array
 from ...dialects.within import every_op
 from ..rules import rule_of
 from ..rules.rule import is_float_kind, is_float_scalar
@@ -34,6 +35,20 @@ def is_float(value: SSAValue) -> bool:
     if isinstance(type_, MemRefType):
         return is_float_kind(type(type_.element_type))
     return is_float_kind(type(type_))
+
+
+DECISIONS = (arith.CmpfOp, arith.MaximumfOp, arith.MinimumfOp)
+"""Ops whose adjoints, or branches, depend on which of two floats is larger, or whether they are equal."""
+
+
+def compared(op: Operation) -> Iterator[SSAValue]:
+    """The floats that `op` compares."""
+    if isinstance(op, DECISIONS):
+        yield from op.operands
+    elif isinstance(op, array.MapOp):
+        for value, kind in zip(op.yielded, op.out_kinds, strict=True):
+            if kind in ("min", "max"):
+                yield value
 
 
 class Activity:
@@ -57,6 +72,7 @@ class Activity:
         self._forward: dict[SSAValue, list[SSAValue]] = {}
         self._backward: dict[SSAValue, list[SSAValue]] = {}
         records: list[SSAValue] = [call.record for call in activation.calls(function)]
+        self._compared: list[SSAValue] = []
         self._records = dict.fromkeys(records)
         """What activations keep: other functions may put things there, and use them."""
         returned = self._build(function)
@@ -78,6 +94,14 @@ class Activity:
     def active(self, value: SSAValue) -> bool:
         """Varied and useful."""
         return self.varied(value) and self.useful(value)
+
+    def decides(self, value: SSAValue) -> bool:
+        """The function compares the float, or what is made of it."""
+        return any(n in self._deciding for n in self._nodes(value))
+
+    @cached_property
+    def _deciding(self) -> set[SSAValue]:
+        return self._spread(self._compared, self._backward)
 
     def moves(self, value: SSAValue) -> bool:
         """Active, with a tangent of its own: the record of an activation has none, what is in it has."""
@@ -138,6 +162,7 @@ class Activity:
         for op in ops:
             if isinstance(op, func.ReturnOp):
                 returned = list(op.operands)
+            self._compared += compared(op)
             for source, target in rule_of(type(op)).flows(op):
                 self._flow(source, target)
         return returned

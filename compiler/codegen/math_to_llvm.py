@@ -7,6 +7,7 @@ from collections.abc import Callable
 from xdsl.ir import Operation
 
 from ...dialects import special
+from ..rules.math import AGAIN
 from . import gamma, vector_math
 from .kernel_state import KernelState, value_type
 from .llvm_text import integer
@@ -44,21 +45,27 @@ def libm(function: str) -> Rule:
     """A function of the C math library, with its vector versions."""
 
     def rule(state: KernelState, op: Operation, args: list[str]) -> str:
-        return call_libm(
-            state, function, value_type(op.results[0].type), args, fast_flags(state, op)
-        )
+        type_, alone = value_type(op.results[0].type), AGAIN in op.attributes
+        return call_libm(state, function, type_, args, fast_flags(state, op), alone=alone)
 
     return rule
 
 
 def call_libm(
-    state: KernelState, function: str, type_: str, args: list[str], fast: str = ""
+    state: KernelState,
+    function: str,
+    type_: str,
+    args: list[str],
+    fast: str = "",
+    *,
+    alone: bool = False,
 ) -> str:
+    """A call that LLVM may vectorize, unless it is to stay `alone`."""
     symbol = function if type_ == "double" else f"{function}f"
     parameters = ", ".join([type_] * len(args))
     state.declare(symbol, f"declare {type_} @{symbol}({parameters})", "libm")
     attributes = "nounwind willreturn memory(none)"
-    found = vector_math.variants(symbol, state.features)
+    found = () if alone else vector_math.variants(symbol, state.features)
     if found:
         state.last_bits = state.last_bits.more(calls=1)
         attributes += f" {vector_math.attribute(found)}"
@@ -83,7 +90,8 @@ def rsqrt(state: KernelState, op: Operation, args: list[str]) -> str:
 def float_to_integer_power(state: KernelState, op: Operation, args: list[str]) -> str:
     type_, power = value_type(op.results[0].type), value_type(op.operands[1].type)
     exponent = state.text.value(f"sitofp {power} {args[1]} to {type_}")
-    return call_libm(state, "pow", type_, [args[0], exponent], fast_flags(state, op))
+    alone = AGAIN in op.attributes
+    return call_libm(state, "pow", type_, [args[0], exponent], fast_flags(state, op), alone=alone)
 
 
 def integer_power(state: KernelState, op: Operation, args: list[str]) -> str:

@@ -19,6 +19,7 @@ from ...dialects import array
 from ..analysis.alias import AliasAnalysis
 from ..rules import Contents
 from ..rules.builders import common_type
+from ..rules.math import is_transcendental
 from ..rules.sweeps import PRIMAL
 from .forward_sweep import ForwardSweep
 from .inversions import undone
@@ -30,6 +31,7 @@ from .plan import How, Invert, Plan, ReadOld, Reload, RollBack, Save
 from .prologues import Prologues
 from .rollback import Rolled
 from .rolling import Rolling
+from .same_bits import Pair
 from .saved_values import SavedValues, branch_refusal
 from .segments import is_recomputable, value_block
 from .versions import Version
@@ -51,6 +53,8 @@ class PrimalValues:
         self.induction: dict[array.LoopOp, SSAValue] = {}
         self.open_blocks: set[Block] = set()
         """Those whose reverse is being written."""
+        self.twice: list[Pair] = []
+        """The transcendentals that the reverse sweep computes again (`same_bits`)."""
         self.rolling = Rolling(self, plan.rolled)
         self.saved = SavedValues(self)
         self.memrefs = Memrefs(self)
@@ -141,7 +145,12 @@ class PrimalValues:
         return self.compute(op, primal, lambda o: self.early(o, primal))
 
     def compute(self, op: Operation, block: Block, get: Callable[[SSAValue], SSAValue]) -> SSAValue:
-        return self.prologues.append(block, computed_again(op, get))
+        again = computed_again(op, get)
+        if is_transcendental(op):
+            first = self.forward.values[op.results[0]].owner
+            assert isinstance(first, Operation)
+            self.twice.append((first, again))
+        return self.prologues.append(block, again)
 
     def _again(self, value: SSAValue, block: Block) -> SSAValue:
         how = self.plan.how(value)

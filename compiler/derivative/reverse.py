@@ -57,6 +57,7 @@ from .marks import ITERATION, is_whole, looking, mark, touched
 from .plan import Plan
 from .planner import make_plan
 from .primal_values import PrimalValues
+from .same_bits import keep_same_bits
 from .segments import value_block
 from .sides import forget_sides, name_sides
 from .steps import reverse_steps
@@ -304,6 +305,7 @@ class ReverseSweep(Emission):
         shadows = {args.index(a): first + k for k, a in enumerate(self.active_memory)}
         mirror_overlaps(gradient, shadows)
         self._describe(gradient)
+        keep_same_bits(gradient, self.primal.twice)
         return gradient
 
     def _describe(self, gradient: func.FuncOp) -> None:

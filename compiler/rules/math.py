@@ -23,6 +23,12 @@ PLAIN = (
 """Ops of the dialect that are an instruction or two."""
 
 
+AGAIN = "ad.again"
+"""The attribute of a transcendental that both sweeps compute, and that something is compared by. A vector
+version of it has other last bits, so neither sweep takes one: a maximum that was saved equals the entry that
+it came from, and branches are taken as they were."""
+
+
 def is_transcendental(op: Operation) -> bool:
     """Whether an op of the `math` or `special` dialect takes a polynomial, or a call."""
     return op.name.startswith(("math.", "special.")) and not isinstance(op, PLAIN)

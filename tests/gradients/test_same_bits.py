@@ -1,0 +1,81 @@
+"""What both sweeps compute, and something is compared by, has the same bits in both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import mutad
+
+Array = np.ndarray
+
+
+def softmax(x: Array, w: Array, m: Array, k: int) -> float:
+    """The entries of `t` are made again in a loop that LLVM vectorizes, and was none that it could."""
+    n, d = x.shape
+    t, q = np.zeros(k), np.zeros((k, d))
+    total = 0.0
+    for i in range(n):
+        for c in range(k):
+            z = x[i, 0] + 0.5 * w[c]
+            for e in range(d):
+                q[c, e] = math.tanh(x[i, e])
+            for e in range(d):
+                for f in range(e):
+                    z += 0.3 * q[c, f] * m[c, e]
+            t[c] = np.sin(z) + 0.1 * (np.sin(w[c]) + 0.1 * z)
+        total += z * z + np.exp(t - t.max()).sum()
+    return total
+
+
+def chosen(x: Array, w: Array, m: Array, k: int) -> float:
+    """The same with an equality that the program asks for itself."""
+    n, d = x.shape
+    t, q = np.zeros(k), np.zeros((k, d))
+    total = 0.0
+    for i in range(n):
+        for c in range(k):
+            z = x[i, 0] + 0.5 * w[c]
+            for e in range(d):
+                q[c, e] = math.tanh(x[i, e])
+            for e in range(d):
+                for f in range(e):
+                    z += 0.3 * q[c, f] * m[c, e]
+            t[c] = np.sin(z) + 0.1 * (np.sin(w[c]) + 0.1 * z)
+        least = t.min()
+        total += z * z + np.where(t == least, t * t, 0.0).sum()
+    return total
+
+
+@pytest.mark.parametrize("function", [softmax, chosen])
+def test_the_largest_entry_keeps_its_share(function: Callable[..., float]) -> None:
+    fast = mutad.compile(function, grad=True, opt=3)
+    slow = mutad.compile(function, grad=True, opt=1, saves="all")
+    rng = np.random.default_rng(1)
+    for _ in range(10):
+        x, w, m = (rng.uniform(0.2, 1.2, shape) for shape in ((13, 2), 5, (5, 4)))
+        for found, expected in zip(
+            fast.grad(x, w, m, 4, wrt=("x", "w")), slow.grad(x, w, m, 4, wrt=("x", "w")), strict=True
+        ):
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_only_what_is_compared_stays_scalar() -> None:
+    def sums(x: Array) -> float:
+        total = 0.0
+        for i in range(x.size):
+            y = x[i] + 0.5
+            x[i] = np.sin(y) * y
+            total += x[i]
+        return total
+
+    def text(function: Callable[..., float], *arguments: object) -> str:
+        return mutad.compile(function, grad=True).inspect("adjoint", *arguments, wrt="x")
+
+    assert "ad.again" not in text(sums, np.ones(3))
+    rng = np.random.default_rng(1)
+    x, w, m = (rng.uniform(0.2, 1.2, shape) for shape in ((13, 2), 5, (5, 4)))
+    assert text(softmax, x, w, m, 4).count("ad.again") == 4
