@@ -59,6 +59,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="K/N",
         help="the K-th of N parts of the tests; `today/N`: another one each day",
     )
+    parser.addoption(
+        "--modes",
+        metavar="K/N",
+        help="of the modes of each gradient program beside the gradient itself, the K-th of N parts",
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -69,12 +74,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     first: dict[object, int] = {}
     places = {item: first.setdefault(program_of(item), k) for k, item in enumerate(items)}
     items.sort(key=places.__getitem__)
-    if (part := part_of(config)) is None:
-        return
+    if (part := part_of(config, "--part")) is not None:
+        keep(config, items, [item for item in items if is_in(part, item)])
+    if (part := part_of(config, "--modes")) is not None:
+        keep(
+            config,
+            items,
+            [item for item in items if not is_further_mode(item) or is_in(part, item)],
+        )
+
+
+def is_in(part: tuple[int, int], item: pytest.Item) -> bool:
     k, n = part
-    chosen = [item for item in items if zlib.crc32(item.nodeid.encode()) % n == k]
-    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    return zlib.crc32(item.nodeid.encode()) % n == k
+
+
+def keep(config: pytest.Config, items: list[pytest.Item], chosen: list[pytest.Item]) -> None:
+    """Leave only the tests that are chosen."""
+    left_out = set(items).difference(chosen)
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = chosen
+
+
+def is_further_mode(item: pytest.Item) -> bool:
+    """Whether a test runs a gradient program in a mode beside the gradient, or with other options."""
+    name = getattr(item, "originalname", item.name)
+    return "::TestGradients::" in item.nodeid and name not in FIRST
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -93,18 +118,22 @@ def program_of(item: pytest.Item) -> object:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Which part it was, for who runs it again."""
-    if (part := part_of(config)) is not None:
-        terminalreporter.write_line(f"this was --part={part[0]}/{part[1]}")
+    for option in ("--part", "--modes"):
+        if (part := part_of(config, option)) is not None:
+            terminalreporter.write_line(f"this was {option}={part[0]}/{part[1]}")
 
 
-def part_of(config: pytest.Config) -> tuple[int, int] | None:
+def part_of(config: pytest.Config, option: str) -> tuple[int, int] | None:
     """Which of how many parts is asked for; four versions of Python run four of them a day."""
-    which, _, count = (config.getoption("--part") or "").partition("/")
+    which, _, count = (config.getoption(option) or "").partition("/")
     if not count:
         return None
     today = date.today().toordinal() * 4 + sys.version_info.minor
     return (today if which == "today" else int(which)) % int(count), int(count)
 
+
+FIRST = ("test_value_and_grad", "test_saved_bytes")
+"""What every run asks of each gradient program."""
 
 FRONT = ("errors", "frontend", "gradients", "values")
 """The directories whose tests are about what is compiled, not about the machine code."""
@@ -112,10 +141,10 @@ FRONT = ("errors", "frontend", "gradients", "values")
 
 @pytest.fixture(autouse=True)
 def level_of_llvm(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There two of three tests, always the same ones, use LLVM's first level unless they ask for one, or run
+    """There five of six tests, always the same ones, use LLVM's first level unless they ask for one, or run
     for a CPU that is named: what LLVM makes for that is the point then."""
     is_front = request.path.parent.name in FRONT and not os.environ.get(VARIABLE)
-    if is_front and zlib.crc32(request.node.nodeid.encode()) % 3:
+    if is_front and zlib.crc32(request.node.nodeid.encode()) % 6:
         monkeypatch.setitem(DEFAULTS, "opt", 1)
 
 

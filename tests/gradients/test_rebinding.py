@@ -80,7 +80,7 @@ def swapped_on_a_branch(u, v, n):
 
 @on("f64[6] N", N="0 1 2 5")
 def the_best_so_far(x, n):
-    trial, best_x, best = x.copy(), x * 2.0, 1e9
+    trial, best_x, best = x.copy(), x * 2.0, 50.0
     for i in range(n):
         trial[:] = np.sin(best_x) * (0.7 if i != 2 else 1.5) + 0.1 * trial * trial
         error = (trial * trial).sum()

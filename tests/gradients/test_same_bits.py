@@ -58,7 +58,9 @@ def test_the_largest_entry_keeps_its_share(function: Callable[..., float]) -> No
     for _ in range(10):
         x, w, m = (rng.uniform(0.2, 1.2, shape) for shape in ((13, 2), 5, (5, 4)))
         for found, expected in zip(
-            fast.grad(x, w, m, 4, wrt=("x", "w")), slow.grad(x, w, m, 4, wrt=("x", "w")), strict=True
+            fast.grad(x, w, m, 4, wrt=("x", "w")),
+            slow.grad(x, w, m, 4, wrt=("x", "w")),
+            strict=True,
         ):
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
