@@ -119,18 +119,18 @@ def whole_call(function: func.FuncOp, head: Mapping[str, Any] | None, same: Same
     bars = attribute(function, "cotangents") if gradient else ()
     shadows = attribute(function, "shadows") if gradient else ()
     count = len(types) - len(moving) - len(bars) - len(shadows)
-    parameters = primal_parameters(function, types[:count], head)
-    parameters += derived(parameters, shadows, bars, types[count : len(types) - len(moving)])
-    for place, type_ in zip(moving, types[len(types) - len(moving) :], strict=True):
-        of = parameters[place]
-        default = 0.0 if of.like or of.name.endswith("_bar") else None
-        parameters.append(Parameter(f"{of.name}_dot", type_, of.name, default=default))
     last = function.body.block.last_op
     assert last is not None
     moved = attribute(function, "moved")
     scalars = attribute(function, "scalars") if gradient else ()
-    own = len(last.operands) - len(moved) - len(scalars)
-    results = [*result_names(own), *(f"{parameters[k].name}_bar" for k in scalars)]
+    own = result_names(len(last.operands) - len(moved) - len(scalars))
+    parameters = primal_parameters(function, types[:count], head)
+    parameters += derived(parameters, shadows, bars, types[count : len(types) - len(moving)], own)
+    for place, type_ in zip(moving, types[len(types) - len(moving) :], strict=True):
+        of = parameters[place]
+        default = 0.0 if of.like or of.name.endswith("_bar") else None
+        parameters.append(Parameter(f"{of.name}_dot", type_, of.name, default=default))
+    results = [*own, *(f"{parameters[k].name}_bar" for k in scalars)]
     results += [f"{results[k]}_dot" for k in moved]
     return Call((function,), tuple(parameters), tuple(results), same_arrays(parameters, same))
 
@@ -143,11 +143,11 @@ def split_call(
     parameters = primal_parameters(first, types, head)
     left = [a.type for a in second.body.block.args][kept:]
     shadows, bars = attribute(second, "shadows"), attribute(second, "cotangents")
-    parameters += derived(parameters, shadows, bars, left)
     last = first.body.block.last_op
     assert last is not None
-    own = len(last.operands) - kept - 1
-    results = [*result_names(own)]
+    own = result_names(len(last.operands) - kept - 1)
+    parameters += derived(parameters, shadows, bars, left, own)
+    results = [*own]
     results += [f"{parameters[k].name}_bar" for k in attribute(second, "scalars")]
     return Call((first, second), tuple(parameters), tuple(results), same_arrays(parameters, same))
 
@@ -209,15 +209,17 @@ def derived(
     shadows: Sequence[int],
     bars: Sequence[int],
     types: Sequence[Attribute],
+    results: Sequence[str],
 ) -> list[Parameter]:
-    """The shadows and the cotangents of a gradient function."""
+    """The shadows of a gradient function, and the cotangents of some of its results."""
     found = [
         Parameter(f"{parameters[k].name}_shadow", t, parameters[k].name, default=0.0)
         for k, t in zip(shadows, types, strict=False)
     ]
     for number, type_ in zip(bars, types[len(shadows) :], strict=True):
         lone = len(bars) == 1 and isinstance(type_, AnyFloat)
-        name = "result_bar" if len(bars) == 1 else f"result_{number}_bar"
+        alone = len(bars) == 1 and len(results) <= 1
+        name = "result_bar" if alone else f"result_{number}_bar"
         found.append(Parameter(name, type_, default=1.0 if lone else None))
     return found
 

@@ -41,7 +41,7 @@ After::
       ^bb0(%e : f64):
         array.yield %e : f64
       }
-      %trips, %d_1, %t_1 = array.loop %k to %n carrying (%d_2 = %d, %t_2 = %t) : ... do {
+      %0, %d_1, %t_1 = array.loop %k to %n carry(%d_2 = %d : memref<?xf64>, %t_2 = %t : memref<?xf64>) do {
         array.map(%m) ins(%d_2 : memref<?xf64>) outs(%t_2 : memref<?xf64>) kinds ["store"] {
         ^bb0(%e_1 : f64):
           %sum = arith.addf %e_1, %e_1 : f64

@@ -24,7 +24,7 @@ from .hoist_checks import Before
 from .interchange import Writer, body_like, loop_of
 
 if TYPE_CHECKING:
-    from .tile_registers import Tiled
+    from .tile_registers import Tiled, TileRegisters
 
 ROWS = 6
 """So many rows share a vector: with it their sums fit in sixteen registers, of 256 bits, too."""
@@ -35,18 +35,18 @@ BYTES = 64, 32
 LEAST = 4
 """With fewer additions to an element, known at run time, the nest runs as it was."""
 
-BLOCK = 16 * ROWS
-"""So many rows go through all columns together."""
+BLOCK = 16
+"""The rows of so many tiles go through all columns together."""
 
 ADDITIONS = 64
 """An element has so many, or what an iteration of the outermost loop makes, before the next one's turn: what
 a strip of columns reads for them, each from a page of its own, is at hand for the next rows."""
 
 
-def write_tiles(nest: Tiled, *, threads: bool) -> None:
+def write_tiles(nest: Tiled, how: TileRegisters) -> None:
     """Put tiles before the nest, which is left with the columns that they do not cover.
 
-    Blocks of rows are independent, and say so where `threads` may run them.
+    Blocks of rows are independent, and say so where threads may run them.
     """
     before, rows, leaf = Before(nest.rows), nest.rows, nest.leaf
     first = nest.adding[0]
@@ -55,24 +55,24 @@ def write_tiles(nest: Tiled, *, threads: bool) -> None:
     assert first.count is not None
     zero = before.constant(0)
     number = before.emit(arith.MaxSIOp(rows.count, zero))
-    strips = strips_of(leaf.count, nest.store.value.type, before)
+    strips = strips_of(how.widths, leaf.count, nest.store.value.type, before)
     long, additions = worth(nest, strips[-1].lanes, before)
     tiled = before.emit(arith.SelectOp(long, number, zero))
 
-    blocks = Blocks(tiled, before.constant(BLOCK), before)
+    blocks = Blocks(tiled, before.constant(BLOCK * how.rows), before)
     outer, writer = body_like(rows)
     of_rows = blocks.part(outer.args[0], writer)
     steps = Blocks(first.count, additions, before)
     inner, inside = body_like(first)
     of_sums = steps.part(inner.args[0], inside)
-    full = inside.emit(arith.DivUIOp(of_rows.count, inside.constant(ROWS)))
-    done = inside.times(full, ROWS)
+    full = inside.emit(arith.DivUIOp(of_rows.count, inside.constant(how.rows)))
+    done = inside.times(full, how.rows)
     left = inside.emit(arith.SubiOp(of_rows.count, done))
     rest = inside.emit(arith.AddiOp(of_rows.start, done))
     for strip in strips:
         body, at = body_like(leaf)
         column = at.sum(strip.start, at.times(body.args[0], strip.lanes))
-        for height, count, start in ((ROWS, full, of_rows.start), (1, left, rest)):
+        for height, count, start in ((how.rows, full, of_rows.start), (1, left, rest)):
             block, here = body_like(rows)
             row = here.emit(arith.AddiOp(start, here.times(block.args[0], height)))
             Tile(nest, strip.vector, height, of_sums).write(row, column, here)
@@ -80,7 +80,7 @@ def write_tiles(nest: Tiled, *, threads: bool) -> None:
         inside.block.add_op(loop_of(strip.count, body, leaf))
     writer.block.add_op(loop_of(steps.number, inner, first))
     made = loop_of(blocks.number, outer, rows)
-    if threads:
+    if how.threads:
         made.attributes[array.CLAIMED] = UnitAttr()
     before.insert(made)
     covered = before.emit(arith.SelectOp(long, strips[-1].end(before), zero))
@@ -169,12 +169,14 @@ class Strip:
         return before.plus(self.start, before.times(self.count, self.lanes))
 
 
-def strips_of(columns: SSAValue, element: object, before: Before) -> list[Strip]:
+def strips_of(
+    widths: Sequence[int], columns: SSAValue, element: object, before: Before
+) -> list[Strip]:
     """As many as there are of the widest tiles, then of the next ones."""
     assert isinstance(element, AnyFloat)
     strips: list[Strip] = []
     start: SSAValue = before.constant(0)
-    for width in BYTES:
+    for width in widths:
         type_ = VectorType(element, [8 * width // element.bitwidth])
         left = before.emit(arith.SubiOp(columns, start))
         count = before.emit(arith.FloorDivSIOp(left, before.constant(type_.get_shape()[0])))

@@ -26,7 +26,7 @@ Before::
       func.return
     }
 
-After, in short::
+With the tiles that pay, in short::
 
     for i in range(0, n - 5, 6):
         for j in range(0, l - 7, 8):
@@ -37,6 +37,139 @@ After, in short::
             c[i : i + 6, j : j + 8] = t
     for i in range(n - n % 6, n): ...                           # a row at a time, in vectors as well
     for i in range(n): ...                                      # as it was, from column l - l % 8 on
+
+After, with `rows=2 widths=32`::
+
+    func.func @f(%c : memref<?x?xf64>, %a : memref<?x?xf64>, %b : memref<?x?xf64>, %n : index, %l : index) {
+      %0 = arith.constant 0 : index
+      %1 = arith.maxsi %n, %0 : index
+      %2 = arith.subi %l, %0 : index
+      %3 = arith.constant 4 : index
+      %4 = arith.floordivsi %2, %3 : index
+      %5 = arith.muli %4, %3 : index
+      %6 = arith.addi %0, %5 : index
+      %7 = arith.cmpi sge, %l, %3 : index
+      %8 = arith.constant 1 : index
+      %9 = arith.cmpi sgt, %n, %0 : index
+      %10 = arith.andi %7, %9 : i1
+      %11 = arith.muli %8, %n : index
+      %12 = arith.cmpi sge, %11, %3 : index
+      %13 = arith.maxsi %8, %8 : index
+      %14 = arith.constant 64 : index
+      %15 = arith.divsi %14, %13 : index
+      %16 = arith.andi %10, %12 : i1
+      %17 = arith.maxsi %15, %8 : index
+      %18 = arith.select %16, %1, %0 : index
+      %19 = arith.constant 32 : index
+      %20 = arith.subi %19, %8 : index
+      %21 = arith.addi %18, %20 : index
+      %22 = arith.floordivsi %21, %19 : index
+      %23 = arith.subi %17, %8 : index
+      %24 = arith.addi %n, %23 : index
+      %25 = arith.floordivsi %24, %17 : index
+      %26 = array.loop %i to %22 do {
+        %27 = arith.muli %i, %19 : index
+        %28 = arith.subi %18, %27 : index
+        %29 = arith.minsi %28, %19 : index
+        %30 = array.loop %k to %25 do {
+          %31 = arith.muli %k, %17 : index
+          %32 = arith.subi %n, %31 : index
+          %33 = arith.minsi %32, %17 : index
+          %34 = arith.constant 2 : index
+          %35 = arith.divui %29, %34 : index
+          %36 = arith.constant 2 : index
+          %37 = arith.muli %35, %36 : index
+          %38 = arith.subi %29, %37 : index
+          %39 = arith.addi %27, %37 : index
+          %40 = array.loop %j to %4 do {
+            %41 = arith.constant 4 : index
+            %42 = arith.muli %j, %41 : index
+            %43 = arith.addi %0, %42 : index
+            %44 = array.loop %i_1 to %35 do {
+              %45 = arith.constant 2 : index
+              %46 = arith.muli %i_1, %45 : index
+              %47 = arith.addi %27, %46 : index
+              %48 = arith.constant 1 : index
+              %49 = arith.addi %47, %48 : index
+              %50 = memref.alloca() : memref<vector<4xf64>>
+              %51 = vector.load %c[%47, %43] : memref<?x?xf64>, vector<4xf64>
+              memref.store %51, %50[] : memref<vector<4xf64>>
+              %52 = memref.alloca() : memref<vector<4xf64>>
+              %53 = vector.load %c[%49, %43] : memref<?x?xf64>, vector<4xf64>
+              memref.store %53, %52[] : memref<vector<4xf64>>
+              %54 = array.loop %k_1 to %33 do {
+                %55 = arith.addi %31, %k_1 : index
+                %x = memref.load %a[%47, %55] : memref<?x?xf64>
+                %x_1 = memref.load %a[%49, %55] : memref<?x?xf64>
+                %y = vector.load %b[%55, %43] : memref<?x?xf64>, vector<4xf64>
+                %56 = vector.broadcast %x : f64 to vector<4xf64>
+                %z = arith.mulf %56, %y : vector<4xf64>
+                %57 = vector.broadcast %x_1 : f64 to vector<4xf64>
+                %z_1 = arith.mulf %57, %y : vector<4xf64>
+                %58 = memref.load %50[] : memref<vector<4xf64>>
+                %59 = memref.load %52[] : memref<vector<4xf64>>
+                %sum = arith.addf %58, %z : vector<4xf64>
+                %sum_1 = arith.addf %59, %z_1 : vector<4xf64>
+                memref.store %sum, %50[] : memref<vector<4xf64>>
+                memref.store %sum_1, %52[] : memref<vector<4xf64>>
+                array.yield
+              }
+              %60 = memref.load %50[] : memref<vector<4xf64>>
+              vector.store %60, %c[%47, %43] : memref<?x?xf64>, vector<4xf64>
+              %61 = memref.load %52[] : memref<vector<4xf64>>
+              vector.store %61, %c[%49, %43] : memref<?x?xf64>, vector<4xf64>
+              array.yield
+            }
+            %62 = array.loop %i_2 to %38 do {
+              %63 = arith.constant 1 : index
+              %64 = arith.muli %i_2, %63 : index
+              %65 = arith.addi %39, %64 : index
+              %66 = memref.alloca() : memref<vector<4xf64>>
+              %67 = vector.load %c[%65, %43] : memref<?x?xf64>, vector<4xf64>
+              memref.store %67, %66[] : memref<vector<4xf64>>
+              %68 = array.loop %k_2 to %33 do {
+                %69 = arith.addi %31, %k_2 : index
+                %x_2 = memref.load %a[%65, %69] : memref<?x?xf64>
+                %y_1 = vector.load %b[%69, %43] : memref<?x?xf64>, vector<4xf64>
+                %70 = vector.broadcast %x_2 : f64 to vector<4xf64>
+                %z_2 = arith.mulf %70, %y_1 : vector<4xf64>
+                %71 = memref.load %66[] : memref<vector<4xf64>>
+                %sum_2 = arith.addf %71, %z_2 : vector<4xf64>
+                memref.store %sum_2, %66[] : memref<vector<4xf64>>
+                array.yield
+              }
+              %72 = memref.load %66[] : memref<vector<4xf64>>
+              vector.store %72, %c[%65, %43] : memref<?x?xf64>, vector<4xf64>
+              array.yield
+            }
+            array.yield
+          }
+          array.yield
+        }
+        array.yield
+      }
+      %73 = arith.select %16, %6, %0 : index
+      %74 = arith.subi %l, %73 : index
+      %75 = arith.cmpi sgt, %74, %0 : index
+      %76 = arith.select %75, %1, %0 : index
+      %trips = array.loop %i_3 to %76 do {
+        %trips_1 = array.loop %k_3 to %n do {
+          %trips_2 = array.loop %j_1 to %74 do {
+            %j_2 = arith.addi %73, %j_1 : index
+            %x_3 = memref.load %a[%i_3, %k_3] : memref<?x?xf64>
+            %y_2 = memref.load %b[%k_3, %j_2] : memref<?x?xf64>
+            %z_3 = arith.mulf %x_3, %y_2 : f64
+            %old = memref.load %c[%i_3, %j_2] : memref<?x?xf64>
+            %sum_3 = arith.addf %old, %z_3 : f64
+            memref.store %sum_3, %c[%i_3, %j_2] : memref<?x?xf64>
+            array.yield
+          }
+          array.yield
+        }
+        array.yield
+      }
+      func.return
+    }
 
 Kept: nests whose inner loops differ in length from row to row, that read what they store otherwise, or that
 have more than such additions in them; rows that share nothing. Where there are fewer rows or columns, or the
@@ -51,7 +184,7 @@ from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, MemRefType, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, MemRefType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -61,10 +194,9 @@ from ..analysis.loop_order import LoopOrder
 from ..analysis.strides import stride
 from ..rules import Access, accesses, evaluates_body
 from .hoist_checks import is_counted
-from .interchange import body_like, loop_of
-from .maps_as_loops import is_adjoint, is_scalar_code
 from .memory_effects import functions
-from .register_tiles import write_tiles
+from .register_tiles import BYTES, ROWS, write_tiles
+from .rows_as_loops import as_loop, may_be_loop
 from .scalar_nests import ScalarNest, accesses_of, are_many
 
 ELEMENTWISE = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp)
@@ -78,13 +210,17 @@ class TileRegisters(ModulePass):
     name = "tile-registers"
     threads: bool = False
     """Blocks of rows are for threads."""
+    rows: int = ROWS
+    """Of a tile."""
+    widths: tuple[int, ...] = BYTES
+    """Of tiles, in bytes: the widest first."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
             for leaf in innermost(function.body.block):
                 chain = chain_around(leaf)
                 if len(chain) > 1:
-                    tile(function, leaf, chain, self.threads)
+                    tile(function, leaf, chain, self)
 
 
 Leaf = array.LoopOp | array.MapOp
@@ -119,46 +255,6 @@ def is_plain(loop: array.LoopOp) -> bool:
     return is_counted(loop) and not loop.carried and not kept & loop.attributes.keys()
 
 
-def may_be_loop(op: array.MapOp) -> bool:
-    """True of a map over a vector that updates one number for each point, in scalar code."""
-    plain = op.gathers is None and not op.window and not op.origin
-    if not plain or array.READS_FIRST in op.attributes or len(op.extents) != 1:
-        return False
-    match list(op.out_kinds):
-        case ["add"]:
-            pass
-        case ["store"] if op.outs[0] in op.ins:
-            pass
-        case _:
-            return False
-    return all(map(is_scalar_code, op.body.block.ops))
-
-
-def as_loop(op: array.MapOp) -> array.LoopOp:
-    """The loop that does what such a map does, before it."""
-    body, writer = body_like(op)
-    place, values = [body.args[0]], dict[SSAValue, SSAValue]()
-    for argument, source in zip(op.body.block.args, op.ins, strict=True):
-        values[argument] = writer.emit(memref.LoadOp.get(source, place))
-    writer.copy(list(op.body.block.ops)[:-1], values)
-    (value,) = (values.get(v, v) for v in op.yielded)
-    (target,) = op.outs
-    if list(op.out_kinds) == ["add"]:
-        old = writer.emit(memref.LoadOp.get(target, place))
-        total = arith.AddfOp(old, value)
-        if all(map(is_adjoint, op.yielded)):
-            total.attributes["ad.adjoint"] = UnitAttr()
-        value = writer.emit(total)
-    writer.block.add_op(memref.StoreOp.get(value, target, place))
-    for made in body.ops:
-        made.location = op.location
-    loop = loop_of(op.extents[0], body, op)
-    block = op.parent
-    assert block is not None
-    block.insert_op_before(loop, op)
-    return loop
-
-
 def chain_around(leaf: Leaf) -> list[array.LoopOp]:
     """The plain loops around it, the innermost first, that have one loop in them each."""
     found: list[array.LoopOp] = []
@@ -172,14 +268,16 @@ def chain_around(leaf: Leaf) -> list[array.LoopOp]:
     return found
 
 
-def tile(function: func.FuncOp, leaf: Leaf, chain: Sequence[array.LoopOp], threads: bool) -> None:
+def tile(
+    function: func.FuncOp, leaf: Leaf, chain: Sequence[array.LoopOp], how: TileRegisters
+) -> None:
     """Tile the nest around an innermost loop, or a map, where that is exact and pays."""
     if isinstance(leaf, array.LoopOp):
-        tile_loop(function, leaf, chain, threads)
+        tile_loop(function, leaf, chain, how)
         return
     loop = as_loop(leaf)
     leaf.detach()
-    if tile_loop(function, loop, chain, threads):
+    if tile_loop(function, loop, chain, how):
         leaf.erase()
         return
     block = loop.parent
@@ -189,7 +287,7 @@ def tile(function: func.FuncOp, leaf: Leaf, chain: Sequence[array.LoopOp], threa
 
 
 def tile_loop(
-    function: func.FuncOp, leaf: array.LoopOp, chain: Sequence[array.LoopOp], threads: bool
+    function: func.FuncOp, leaf: array.LoopOp, chain: Sequence[array.LoopOp], how: TileRegisters
 ) -> bool:
     """The same for a loop; whether it was."""
     if not adds_to_an_element(leaf):
@@ -207,7 +305,7 @@ def tile_loop(
     if not found.pays() or not found.is_exact() or not nest.committed():
         return False
     nest.look_again()
-    write_tiles(found, threads=threads)
+    write_tiles(found, how)
     return True
 
 
