@@ -146,11 +146,15 @@ class PrimalValues:
 
     def compute(self, op: Operation, block: Block, get: Callable[[SSAValue], SSAValue]) -> SSAValue:
         again = computed_again(op, get)
+        self.note_again(op, again)
+        return self.prologues.append(block, again)
+
+    def note_again(self, op: Operation, again: Operation) -> None:
+        """Remember that `again` computes in the reverse sweep what `op` did in the forward sweep."""
         if is_transcendental(op):
             first = self.forward.values[op.results[0]].owner
             assert isinstance(first, Operation)
             self.twice.append((first, again))
-        return self.prologues.append(block, again)
 
     def _again(self, value: SSAValue, block: Block) -> SSAValue:
         how = self.plan.how(value)
