@@ -173,8 +173,6 @@ def forces(found: Measured, counts: tuple[int, ...], rounds: int) -> None:
             )
 
 
-MULTIPROCESSORS, CLOCK = 16, 13
-"""The driver's attributes: how many there are, and their kilohertz."""
 UNITS = {
     "float64": {70: 32, 80: 32, 90: 64, 100: 64},
     "float32": {70: 64, 75: 64, 80: 64, 86: 128, 89: 128, 90: 128, 100: 128, 120: 128},
@@ -187,8 +185,8 @@ def peak(dtype: Any) -> float:
     driver = cuda.driver()
     major, minor = driver.capability
     units = UNITS[np.dtype(dtype).name].get(10 * major + minor, 2)
-    clock = max(driver.attribute(CLOCK), 1) * 1e3
-    return 2.0 * units * max(driver.attribute(MULTIPROCESSORS), 1) * clock
+    clock = max(driver.attribute(device.CLOCK), 1) * 1e3
+    return 2.0 * units * max(driver.attribute(device.MULTIPROCESSORS), 1) * clock
 
 
 def launches(found: Measured, sizes: tuple[int, ...], steps: int, rounds: int) -> None:

@@ -10,8 +10,9 @@ place of its own, when the dialects are imported:
   attributes that ops have most often is taken once.
 - Operands, results and regions by name go to the tuple that holds them; sizes of segments are unpacked once.
 - The ops of a block, and `walk`, are generators: one for each region, where xDSL has four.
-- An attribute that equals one that was verified is not verified again. The shape of a memref type is an
-  array attribute, or becomes one: which, its class says.
+- An attribute that equals one that was verified is not verified again; locations, of which no two are equal,
+  are verified as before. The shape of a memref type is an array attribute, or becomes one: which, its class
+  says.
 - A name that was found to be valid is not looked at again.
 - A new op whose arguments are as declared, single or a list of several, is filled in one go.
 
@@ -35,6 +36,7 @@ from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
     ArrayAttr,
     DenseArrayBase,
+    FileLineColLoc,
     FloatAttr,
     IntAttr,
     IntegerAttr,
@@ -190,7 +192,7 @@ def hashed_once(kind: Any) -> Callable[[Any], int]:
 verify_attribute = ParametrizedAttribute._verify
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=1024)
 def verified(attribute: ParametrizedAttribute) -> None:
     """VerifyException where the attribute is none; what is equal has the same parameters."""
     verify_attribute(attribute)
@@ -501,6 +503,7 @@ def install() -> None:
     SSAValues.__getitem__ = item_or_items
     DenseArrayBase.get_values = sizes_of
     ParametrizedAttribute._verify, MemRefType.__init__ = verify_once, init_memref_type
+    FileLineColLoc._verify = verify_attribute  # each is made once: to keep it serves nobody
     for kind in (IntegerType, IntegerAttr, FloatAttr, MemRefType):
         kind.__hash__ = hashed_once(kind)
     BlockOps.__iter__, BlockOps.__len__ = ops_of, count_of

@@ -98,6 +98,8 @@ NON_BLOCKING, NO_TIMING = 1, 2
 """Flags: a stream of its own, an event that keeps no time."""
 MAJOR, MINOR, POOLS, RELEASE_THRESHOLD = 75, 76, 115, 4
 """Attributes: the two numbers of a device's kind, whether it has pools, how many bytes its pool keeps."""
+MULTIPROCESSORS, CLOCK = 16, 13
+"""Attributes: how many multiprocessors a device has, and their kilohertz."""
 MEMORY_TYPE, ORDINAL, OF_DEVICE = 2, 9, 2
 """Attributes of memory: whose it is, and on which device; that it is a device's."""
 STICKY = {

@@ -621,7 +621,10 @@ class EmulatedDriver:
         del self.handles[graph]
 
 
-ATTRIBUTES = {device.MAJOR: 9, device.MINOR: 0, device.POOLS: 1}
+ATTRIBUTES = {
+    device.MAJOR: 9, device.MINOR: 0, device.POOLS: 1,
+    device.MULTIPROCESSORS: 132, device.CLOCK: 1_980_000,
+}  # fmt: skip
 """Of the emulated device."""
 DEVICES = 2
 """That it has; one cannot touch the other's memory."""

@@ -18,7 +18,13 @@ from device_programs import heat, waves
 import mutad
 from mutad.cuda import CudaError
 from mutad.runtime import cuda
-from mutad.runtime.emulated_driver import ILLEGAL_ADDRESS, INVALID_VALUE, EmulatedDriver, emulated
+from mutad.runtime.emulated_driver import (
+    DEVICES,
+    ILLEGAL_ADDRESS,
+    INVALID_VALUE,
+    EmulatedDriver,
+    emulated,
+)
 
 f = mutad.compile(heat, grad=True, opt=1)
 
@@ -82,9 +88,11 @@ def test_threads_call_one_after_the_other() -> None:
 
 
 def test_memory_is_given_back(emulation: EmulatedDriver) -> None:
+    """By each device that was used: both, whatever ran before."""
+    assert [cuda.driver(number).number for number in range(DEVICES)] == [*range(DEVICES)]
     trims = emulation.counts.get("cuMemPoolTrimTo", 0)
     mutad.release_memory()
-    assert emulation.counts["cuMemPoolTrimTo"] == trims + 1
+    assert emulation.counts["cuMemPoolTrimTo"] == trims + DEVICES
 
 
 def test_results_outlive_the_arguments_and_the_function(emulation: EmulatedDriver) -> None:
