@@ -139,4 +139,4 @@ def test_loops_of_functions_of_math_are_vectorized(monkeypatch: pytest.MonkeyPat
         return total
 
     monkeypatch.setenv("MUTAD_TARGET_CPU", "x86-64-v3")
-    assert "x double> @llvm.sqrt" in mutad.compile(f).inspect("llvm-opt", np.ones(3))
+    assert "x double> @llvm.sqrt" in mutad.compile(f, opt=3).inspect("llvm-opt", np.ones(3))
