@@ -88,7 +88,7 @@ def unloading(tracker: Any, methods: list[_MethodDef]) -> Array:
 class EntryCode:
     """Loaded entries of many libraries, as long as one of them is there; or what they all call."""
 
-    __slots__ = ("__weakref__", "addresses", "loaded", "made", "support")
+    __slots__ = ("__weakref__", "_is_named", "addresses", "loaded", "made", "support")
 
     def __init__(
         self,
@@ -104,6 +104,18 @@ class EntryCode:
         self.loaded = loaded
         self.support = support
         """What it is linked against."""
+        self._is_named = False
+
+    def name(self) -> None:
+        """Tell the profiler what these functions are called, and those that they call."""
+        if self._is_named:
+            return
+        self._is_named = True
+        object_code, metadata = self.made
+        loaded = {metadata["entries"][kind]: place for kind, place in self.addresses.items()}
+        debugging.name_functions(object_code, loaded, {})
+        if self.support is not None:
+            self.support.name()
 
 
 class Library(str):
@@ -216,6 +228,9 @@ def load(
         if source and debugging.is_profiled():
             loaded = {symbol: tracker[symbol] for symbol in exports}
             debugging.name_functions(object_code, loaded, source)
+            for shared in (entries, support):  # a profiler may have come after they were loaded
+                if shared is not None:
+                    shared.name()
         places = {"pool": instead.get(POOL) or ctypes.addressof(scratch_pool)}
         places |= {what: tracker[symbol] for what, symbol in metadata["code"].items()}
         code = struct.pack(f"{len(CODE)}N", *(places.get(what, 0) for what in CODE))
@@ -237,9 +252,6 @@ def load_entries(
         symbols = list(exports.values())
         tracker = linked(jit, name, object_code, addresses_of(metadata, instead, support), symbols)
         places = {kind: tracker[symbol] for kind, symbol in exports.items()}
-        if debugging.is_profiled():
-            loaded = {symbol: places[kind] for kind, symbol in exports.items()}
-            debugging.name_functions(object_code, loaded, {})
         return EntryCode((object_code, metadata), places, unloading(tracker, []), support)
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import traceback
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 import pytest
 
 import mutad
-from mutad.runtime import debugging
+from mutad.runtime import debugging, entry_code
 from mutad.runtime.traceback_entries import entry_at, function_at
 
 MODEL = """
@@ -134,6 +135,14 @@ def perf_map() -> Generator[Path]:
         path.write_bytes(before)
 
 
+@pytest.fixture
+def nothing_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No entries are loaded that other tests share: a map names those once a process."""
+    monkeypatch.setattr(entry_code, "_loaded", {})
+    monkeypatch.setattr(entry_code, "_latest", OrderedDict())
+    monkeypatch.setattr(entry_code, "_support", {})
+
+
 def entries_of(path: Path) -> dict[str, tuple[int, int]]:
     """Address and size of each function in a map of perf's."""
     rows = [line.split(" ", 2) for line in path.read_text().splitlines()]
@@ -148,6 +157,7 @@ def fresh(**options: Any) -> Any:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="perf is Linux's")
+@pytest.mark.usefixtures("nothing_shared")
 @pytest.mark.parametrize("debug", [False, True])
 def test_the_map_has_each_function_where_it_is(
     debug: bool, perf_map: Path, monkeypatch: pytest.MonkeyPatch
@@ -170,6 +180,19 @@ def test_the_map_has_each_function_where_it_is(
         address, size = entries[f"mutad_entry_{kind}"]
         assert address == loaded[f"mutad_entry_{kind}"]
         assert 0 < size < 10_000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="perf is Linux's")
+@pytest.mark.usefixtures("nothing_shared")
+def test_the_map_has_shared_functions_that_were_loaded_before(
+    perf_map: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh().grad(np.ones(3), 2.0)
+    monkeypatch.setenv("MUTAD_PERF", "1")
+    for _ in range(2):
+        fresh().grad(np.ones(3), 2.0)
+    names = [line.split(" ", 2)[2] for line in perf_map.read_text().splitlines()]
+    assert names.count("mutad_gradient") == names.count("mutad_alloc") == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="perf is Linux's")
