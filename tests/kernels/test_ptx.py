@@ -127,3 +127,46 @@ def test_code_for_a_device_is_not_called() -> None:
     assert not available
     assert available.reason in str(available)
     assert "pass arrays of a device" in str(raised.value)
+
+
+def largest_again(z, w, steps):
+    """Each step asks which elements were the largest; the reverse sweep makes all of them again."""
+    t, total = np.zeros_like(z), 0.0
+    for _ in range(steps):
+        t[:] = np.tanh(z) * w[0] + np.exp(z * w[1])
+        total += np.sum(np.where(t == t.max(axis=0), t * t, 0.0))
+        z = z * z * w[0] + 0.1
+    return total
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_what_both_sweeps_compute_is_rounded_alike(dtype: str) -> None:
+    """The element that is made again is compared with the largest one: a fused `mul` would miss it.
+
+    Both kernels have libdevice's `tanh` and `exp` as they are, and around them nothing that ptxas may fuse.
+    """
+    given = waves(5, 8, dtype=dtype), np.array([0.3, 0.7], dtype), 3
+    wrt = {"wrt": ("z", "w")}
+    compiled = mutad.compile(largest_again, grad=True, target="cuda:sm_90")
+    text, shown = compiled.inspect("ptx", *given, **wrt), compiled.inspect("kernels", *given, **wrt)
+    first, again = (k for k in shown.split("func.func private")[1:] if "ad.again" in k)
+    assert "oeq" in again
+    assert "oeq" not in first
+    chains = [[line.split(" = ")[1].split()[0] for line in made(k)] for k in (first, again)]
+    assert chains[0] == chains[1][: len(chains[0])]
+    assert not any("ad.adjoint" in line or "fastmath" in line for line in made(first))
+    compared = next(k for k, line in enumerate(made(again)) if "oeq" in line)
+    assert not any("ad.adjoint" in line or "fastmath" in line for line in made(again)[:compared])
+    fused = [fused_in(text, kernel) for kernel in (first, again)]
+    assert fused[1] - fused[0] == again.count("arith.addf") - first.count("arith.addf")
+    assert not re.findall(r"\b(?:add|sub|mul|div|sqrt)\.(?!rn\.)[a-z.]*f(?:32|64)", text)
+
+
+def made(kernel: str) -> list[str]:
+    """The lines of a kernel that compute or compare numbers."""
+    return re.findall(r".*(?:math\.\w+|arith\.(?:mul|add|cmp)f) .*", kernel)
+
+
+def fused_in(text: str, kernel: str) -> int:
+    name = kernel.split("(")[0].strip(" @")
+    return text.split(f".entry {name}(")[1].split(".entry")[0].count("fma.rn")

@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 from device_oracle import check_kernels, strict
 from generated import seeds_of
-from gradient_oracle import GradientCase
+from gradient_oracle import GradientCase, random_cotangent
 from hypothesis import given
 from on_device import on_device, on_host
 from point_programs import point_program
 from profiles import profile
+from python_oracle import run
 from race_oracle import watched
 from row_programs import row_program
 from small_programs import SmallProgram, small_programs
@@ -38,11 +39,17 @@ KINDS: dict[str, Callable[[int], Any]] = {
 IN_CI = "0:2"
 
 
-def outcome(compiled: Any, given: tuple[Any, ...], wrt: tuple[str, ...]) -> list[Any]:
-    """The value, the gradients, and what is left of the arguments; or the exception, and these."""
+def outcome(
+    compiled: Any, given: tuple[Any, ...], wrt: tuple[str, ...], bar: Any = None
+) -> list[Any]:
+    """What is returned, the gradients, and what is left of the arguments; or the exception, and these."""
     try:
-        value, gradients = compiled.value_and_grad(*given, wrt=wrt)
-        found = [value, *gradients]
+        if bar is None:
+            value, gradients = compiled.value_and_grad(*given, wrt=wrt)
+            found = [value, *gradients]
+        else:
+            (value, *others), back = compiled.vjp(*given, wrt=wrt)
+            found = [value, *others, *back(bar)]
     except (IndexError, ValueError, ArithmeticError, NameError) as error:
         found = [str(error)]
     return [*found, *given]
@@ -57,18 +64,27 @@ def test_kernels_compute_what_the_cpu_does(kind: str, seed: int) -> None:
     names = inspect.signature(function).parameters
     wrt = tuple(n for n, a in zip(names, given, strict=True) if is_differentiable(a))
     options: dict[str, Any] = {"grad": True, "opt": 1, "cache": False}
-    wanted = outcome(mutad.compile(function, **options), given, wrt)
+    bar = cotangents(run(function, program.arguments).result)
+    wanted = outcome(mutad.compile(function, **options), given, wrt, bar)
     given = program.arguments()
     try:
-        found = outcome(mutad.compile(function, target="cuda:host", **options), given, wrt)
+        found = outcome(mutad.compile(function, target="cuda:host", **options), given, wrt, bar)
     except mutad.CompileError:
         assert kind != "row", "rows of whole arrays are programs of a device"
         return
     same(found, wanted)
     with watched() if seed == 0 or "MUTAD_KERNELS" in os.environ else strict():
         there = on_device(program.arguments())
-        launched = outcome(mutad.compile(function, **options), there, wrt)
+        there_bar = None if bar is None else on_device(bar)
+        launched = outcome(mutad.compile(function, **options), there, wrt, there_bar)
         same([on_host(value) for value in launched], wanted)
+
+
+def cotangents(result: Any) -> tuple[Any, ...] | None:
+    """Those of a program that returns several things; None for one number."""
+    if not isinstance(result, tuple):
+        return None
+    return random_cotangent(np.random.default_rng(1), result)
 
 
 def same(found: list[Any], wanted: list[Any]) -> None:
