@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 
-from xdsl.dialects import arith, func
+from xdsl.dialects import arith, func, math
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
@@ -37,13 +37,22 @@ def is_float(value: SSAValue) -> bool:
     return is_float_kind(type(type_))
 
 
-DECISIONS = (arith.CmpfOp, arith.MaximumfOp, arith.MinimumfOp)
-"""Ops whose adjoints, or branches, depend on which of two floats is larger, or whether they are equal."""
+COMPARISONS = (
+    *(arith.CmpfOp, arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp),
+    *(ad.MaximumOp, ad.MinimumOp),
+)
+"""Ops whose results, or adjoints, depend on which of two floats is larger, or whether they are equal."""
+
+STEPS = (
+    *(math.FloorOp, math.CeilOp, math.TruncOp, math.RoundEvenOp, math.CopySignOp),
+    *(array.FloorDivOp, array.FloorModOp, arith.FPToSIOp, arith.BitcastOp),
+)
+"""Ops that jump where their operand passes an integer, or 0: as a comparison does."""
 
 
 def compared(op: Operation) -> Iterator[SSAValue]:
-    """The floats that `op` compares."""
-    if isinstance(op, DECISIONS):
+    """The floats that `op` compares, by itself or as a step does."""
+    if isinstance(op, (*COMPARISONS, *STEPS)):
         yield from op.operands
     elif isinstance(op, array.MapOp):
         for value, kind in zip(op.yielded, op.out_kinds, strict=True):
