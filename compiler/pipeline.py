@@ -232,7 +232,10 @@ def run_stages(request: Request, upto: str) -> str:
     stages = stages_for(request)
     if upto not in {s.name for s in stages}:
         if upto in {s.name for s in STAGES if s.gradient_only}:
-            raise ValueError(f"stage {upto!r} is one of gradients: the function has none here")
+            raise ValueError(
+                f"stage {upto!r} is one of gradients, and none was asked for: name a parameter by "
+                f"wrt=, as in inspect({upto!r}, ..., wrt=0)"
+            )
         raise ValueError(f"no stage named {upto!r}; {stage_names()}")
     with own_faults(request):
         for stage in stages:

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
     P = ParamSpec("P", default=...)
     R = TypeVar("R", default=Any)
+    T = TypeVar("T")
 else:
     from typing import ParamSpec, TypeVar
 
-    P, R = ParamSpec("P"), TypeVar("R")
+    P, R, T = ParamSpec("P"), TypeVar("R"), TypeVar("T")
 
 
 def named(wrt: Any, names: tuple[str, ...]) -> Any:
@@ -35,6 +36,23 @@ def named(wrt: Any, names: tuple[str, ...]) -> Any:
     return names[wrt]
 
 
+class _Doc:
+    """The docstring of a class, and of its instances that of the function which each one calls."""
+
+    def __init__(self, own: str | None) -> None:
+        self.own = own
+
+    def __get__(self, instance: Any, owner: type | None = None) -> str | None:
+        return self.own if instance is None else instance.func.__doc__
+
+
+def with_doc_of_function(cls: type[T]) -> type[T]:
+    """Instances have the docstring of the function: `help(k.m)` shows it, as that of Python's methods."""
+    type.__setattr__(cls, "__doc__", _Doc(cls.__doc__))
+    return cls
+
+
+@with_doc_of_function
 @with_concise_methods
 class Partial(functools.partial[R], Generic[P, R]):
     """A compiled function with arguments given as `functools.partial` has them, in every mode.
@@ -156,6 +174,7 @@ class Partial(functools.partial[R], Generic[P, R]):
         return getattr(self.func, name)
 
 
+@with_doc_of_function
 class BoundMethod(Partial[P, R]):
     """What `k.m` is where a class has a compiled `m`: `self` is given.
 

@@ -196,6 +196,8 @@ class CompiledFunction(Generic[P, R]):
             wraps = hasattr(function, "__wrapped__") and home not in ("numpy", "scipy")
             way_out = ": write a function that calls it" if callable(function) else ""
             way_out = f": compile {function.__name__}.__wrapped__" if wraps else way_out
+            if isinstance(function, property | functools.cached_property):
+                way_out = f": put @{type(function).__name__} above @compile"
             kind = type(function).__name__
             raise TypeError(f"compile() takes a Python function, not {kind}{way_out}")
         require_plain(function)
@@ -356,13 +358,13 @@ class CompiledFunction(Generic[P, R]):
     # To type checkers, which see neither `classmethod` nor `staticmethod`: the first parameter tells.
     @overload
     def __get__(
-        self: CompiledFunction[Concatenate[type[T], Q], S], instance: T | None, owner: type[T]
+        self: Callable[Concatenate[type[T], Q], S], instance: T | None, owner: type[T]
     ) -> BoundMethod[Q, S]: ...
     @overload
     def __get__(self, instance: None, owner: type | None = None) -> Self: ...
     @overload
     def __get__(
-        self: CompiledFunction[Concatenate[T, Q], S], instance: T, owner: type | None = None
+        self: Callable[Concatenate[T, Q], S], instance: T, owner: type | None = None
     ) -> BoundMethod[Q, S]: ...
     @overload
     def __get__(self, instance: object, owner: type | None = None) -> Self: ...

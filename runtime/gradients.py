@@ -424,5 +424,5 @@ def check_sharing(
             for array in keys.leaves(primal):
                 if keys.sharing(shadow, array):
                     raise ValueError(
-                        f"{call}: the {noun} of {names[i]} shares memory with {names[j]}"
+                        f"{call}: the {noun} of {names[i]} shares memory with {names[j]}: pass a copy"
                     )

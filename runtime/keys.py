@@ -162,6 +162,10 @@ def _refusal(value: Any) -> str:
     if isinstance(value, list):
         return "a list has no dtype and no shape: pass np.asarray(x)"
     if isinstance(value, np.ndarray):
+        if isinstance(value, np.ma.MaskedArray):
+            return f"{shown} has a mask: pass x.data and x.mask, or what x.filled(value) returns"
+        if isinstance(value, np.matrix):
+            return f"{shown} is no plain array: pass np.asarray(x), and write @ for products"
         return f"{shown} is a subclass of numpy.ndarray: pass np.asarray(x), the plain array"
     if isinstance(value, np.generic):
         if value.dtype in DTYPES:
@@ -368,6 +372,8 @@ def require_active(key: str, name: str) -> None:
     if not is_active_key(key):
         what = "a tuple" if key.startswith("(") else key.replace("py_", "").partition("[")[0]
         instead = f", pass {name}.astype(float)" if "[" in key and what != "a tuple" else ""
+        if what in ("int", "bool") or (what.startswith(("i", "u")) and what[1:].isdigit()):
+            instead = instead or f", pass float({name})"
         raise TypeError(
             f"{name!r} has no derivative, its type is {what}: derivatives are with respect to floats{instead}"
         )

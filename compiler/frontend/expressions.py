@@ -159,7 +159,7 @@ class Expressions(Operators):
             return self.constant(getattr(owner, node.attr), node.attr)
         if not isinstance(owner, ModuleType | type):
             what = f"attribute `.{node.attr}` of {type(owner).__name__} objects is not compiled"
-            raise self.refusal(node, what, "read it outside, and pass its value as an argument")
+            raise self.refusal(node, what, library.ways_out.of_member(owner, node.attr))
         if not hasattr(owner, node.attr):
             raise self.refusal(node, f"{owner.__name__!r} has no attribute {node.attr!r}")
         found = getattr(owner, node.attr)

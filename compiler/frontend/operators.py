@@ -132,8 +132,8 @@ class Operators(Conditions):
         if isinstance(value, Record | Struct):
             raise self.refusal(None, f"{what} is {described(value)}", "compute with its fields")
         if isinstance(value, Static | SliceValue):
-            shown = value.object if isinstance(value, Static) else "a slice"
-            raise self.refusal(None, f"{what} is {shown!r}, not a number or an array")
+            shown, way_out = library.ways_out.of_operand(getattr(value, "object", slice(None)))
+            raise self.refusal(None, f"{what} is {shown}, not a number or an array", way_out)
 
     def tuple_operator(self, op: str, lhs: Value, rhs: Value) -> Value:
         if op == "Add" and isinstance(lhs, Tuple) and isinstance(rhs, Tuple):

@@ -6,6 +6,7 @@ import copy
 import functools
 import inspect
 import pickle
+import pydoc
 import sys
 import types
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 import mutad
 from mutad import Active, Const, Duplicated, compile
+from mutad.runtime.bound import BoundMethod
 
 
 class Spring:
@@ -33,6 +35,7 @@ class Spring:
 
     @compile(opt=1)
     def without(self, x):
+        """What leaves the spring as it is."""
         return self.k * x
 
     @compile(grad=True, opt=1)
@@ -264,3 +267,8 @@ def test_a_method_of_a_class_as_an_argument() -> None:
     assert [calls_it(f, 2.0) for f in (Spring.rated, Stiff.rated, Spring.rated)] == [9.0, 11.0, 9.0]
     with pytest.raises(mutad.CompileError, match="objects is not compiled"):
         calls_it(Spring(2.0).without, 2.0)
+
+
+def test_help_of_a_method_is_that_of_its_function() -> None:
+    assert "leaves the spring" in pydoc.plain(pydoc.render_doc(Spring(2.0).without))
+    assert "`k.m.grad(x)`" in (BoundMethod.__doc__ or "")

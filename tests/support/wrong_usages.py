@@ -24,6 +24,7 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 import mutad
@@ -1243,6 +1244,37 @@ def timed(x):
     return x.sum() + 0.0 * start
 
 
+LOG = logging.getLogger("wrong")
+
+
+@wrong("LOG.info", "`.info` of Logger objects is not compiled", ASIDE, lambda x: told(x))
+def logged_by_an_object(x):
+    LOG.info("x")
+
+
+@wrong("breakpoint()", "`breakpoint` is not compiled", "take the decorator off", lambda x: x.sum())
+def stopped(x):
+    breakpoint()
+    return x.sum()
+
+
+SPARSE = scipy.sparse.csr_array(np.eye(3))
+
+
+def sparse_product(x):
+    data, indices, indptr = np.ones(3), np.arange(3), np.arange(4)
+    y = np.zeros(3)
+    for row in range(3):
+        for k in range(indptr[row], indptr[row + 1]):
+            y[row] += data[k] * x[indices[k]]
+    return y
+
+
+@wrong("|SPARSE @ x", "is a csr_array of SciPy", "A.indptr", sparse_product)
+def by_sparse(x):
+    return SPARSE @ x
+
+
 @wrong('logging.info("x")', "info is not compiled", ASIDE, lambda x: told(x))
 def logged(x):
     logging.info("x")
@@ -1632,6 +1664,18 @@ wrong_call(
 wrong_call(
     "*args", lambda: mutad.compile(variadic), "name the parameters", lambda: (total(X()), 6.0)
 )
+wrong_call(
+    "compile of a property",
+    lambda: mutad.compile(property(lambda g: g.n)),
+    "put @property above @compile",
+    lambda: (property(mutad.compile(lambda g: g.n)).__get__(Grid(2.0)), 2.0),
+)
+wrong_call(
+    "the gradient of an int",
+    lambda: mutad.grad(lambda n: n * n)(3),
+    r"pass float\(n\)",
+    lambda: (mutad.grad(lambda n: n * n)(3.0), 6.0),
+)
 wrong_call("compile of a number", lambda: mutad.compile(3), "takes a Python function, not int")
 wrong_call(
     "compile of a class",
@@ -1729,9 +1773,9 @@ wrong_call(
 )
 wrong_call(
     "a masked array",
-    lambda: total(np.ma.array(X())),
-    "pass np.asarray.x.",
-    lambda: (total(np.asarray(np.ma.array(X()))), 6.0),
+    lambda: total(np.ma.masked_equal(X(), 1.0)),
+    "has a mask: pass x.data and x.mask, or what x.filled",
+    lambda: (total(np.ma.masked_equal(X(), 1.0).filled(0.0)), 5.0),
 )
 wrong_call(
     "half precision",

@@ -1,4 +1,4 @@
-"""More of a user's file, for pyright alone: mypy tells decorators nothing of `staticmethod`."""
+"""More of a user's file: static methods, with the decorators in either order."""
 
 from typing import assert_type
 

@@ -27,8 +27,8 @@ def test_pyright_reports_the_wrong_lines():
 
 
 def test_mypy_reports_the_wrong_lines(tmp_path: Path):
-    lines = run(
-        "mypy", "--strict", "--follow-imports=silent", f"--cache-dir={tmp_path}", str(FILE)
-    ).splitlines()
-    reported = [line for line in lines if line.startswith(str(FILE)) or FILE.name in line]
-    assert {int(line.split(":")[1]) for line in reported if ": error:" in line} == wrong(FILE)
+    options = "--strict", "--follow-imports=silent", f"--cache-dir={tmp_path}"
+    lines = run("mypy", *options, str(FILE), str(STATIC)).splitlines()
+    for file in (FILE, STATIC):
+        reported = [line for line in lines if file.name in line and ": error:" in line]
+        assert {int(line.split(":")[1]) for line in reported} == wrong(file)

@@ -229,10 +229,9 @@ class Calls(Expressions):
         method = getattr(self, f"builtin_{name}", None)
         if method is None or getattr(builtins, name, None) is not callee:
             if callee in ITERATORS:
-                raise self.refusal(
-                    node, f"`{name}` is compiled only as what a `for` loop runs over"
-                )
-            raise self.refusal(node, f"the builtin `{name}` is not compiled")
+                raise self.refusal(node, f"`{name}` is compiled only as what a `for` runs over")
+            way_out = library.ways_out.of_function(callee)
+            raise self.refusal(node, f"the builtin `{name}` is not compiled", way_out)
         if kwargs:
             raise self.refusal(node, f"`{name}` is compiled without keyword arguments")
         return method(args, node)

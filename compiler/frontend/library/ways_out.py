@@ -6,6 +6,7 @@ Where there is nothing better, the general way out (`diagnostics.ELSEWHERE`) is 
 from __future__ import annotations
 
 import random
+import textwrap
 
 LEGACY = "draw from a generator, rng = np.random.default_rng(seed), that is passed"
 """NumPy's global generator, and Python's, belong to the process."""
@@ -21,6 +22,7 @@ OF_FUNCTIONS: dict[str, str] = {
     "numpy.matrix": "use an array of rank 2, and @ for products",
     "numpy.asmatrix": "use an array of rank 2, and @ for products",
     "numpy.poly1d": "use np.polyval(coefficients, x)",
+    "builtins.breakpoint": "take the decorator off while you debug: the function is Python",
     "time.time": "measure around the call, outside of compiled code",
     "time.perf_counter": "measure around the call, outside of compiled code",
 }
@@ -40,3 +42,21 @@ def of_function(function: object) -> str | None:
         return LEGACY
     module = getattr(function, "__module__", None)
     return OF_FUNCTIONS.get(f"{module}.{getattr(function, '__name__', None)}")
+
+
+def of_member(owner: object, name: str) -> str | None:
+    """The way out of an attribute of an object that is a constant: of a method the general one."""
+    if callable(getattr(type(owner), name, None)):
+        return None
+    return "read it outside, and pass its value as an argument"
+
+
+def of_operand(value: object) -> tuple[str, str | None]:
+    """What an operand is that is neither a number nor an array, in a line; and what to write instead."""
+    if isinstance(value, slice):
+        return "a slice", None
+    kind = type(value)
+    if kind.__module__.startswith("scipy.sparse"):
+        way_out = "loop over its arrays, passed as arguments: A.data, A.indices and A.indptr"
+        return f"a {kind.__name__} of SciPy", way_out if hasattr(value, "indptr") else None
+    return textwrap.shorten(repr(value), 80, placeholder=" ..."), None
