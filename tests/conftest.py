@@ -104,8 +104,10 @@ def is_further_mode(item: pytest.Item) -> bool:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """The modules and the thousands of tests live to the end: Python's collector need not look at them each
-    time that it looks for garbage, which was a tenth of the time of all tests."""
+    time that it looks for garbage, which was a tenth of the time of all tests. Compilations leave large webs
+    that live for some tests: looking less often is a further twentieth, and takes 10 MB."""
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
     gc.enable()
 
 
