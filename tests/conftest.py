@@ -137,7 +137,7 @@ def part_of(config: pytest.Config, option: str) -> tuple[int, int] | None:
 FIRST = ("test_value_and_grad", "test_saved_bytes")
 """What every run asks of each gradient program."""
 
-FRONT = ("errors", "frontend", "gradients", "values")
+FRONT = ("derivative", "errors", "frontend", "gradients", "values")
 """The directories whose tests are about what is compiled, not about the machine code."""
 
 

@@ -130,7 +130,7 @@ def product(x: np.ndarray) -> float:
 @pytest.mark.parametrize("mode", ["forward-over-reverse", REVERSE_OVER_REVERSE])
 def test_hessians_of_products_with_zeros(zeros: list[int], mode: str) -> None:
     """A pair's entry is the product of the others, whichever factors are 0."""
-    x, f = np.array([0.5, 1.2, -0.7, 0.4]), compile(product, grad=True)
+    x, f = np.array([0.5, 1.2, -0.7, 0.4]), compile(product, grad=True, opt=3)
     x[zeros] = 0.0
     wanted = [[np.prod(np.delete(x, [i, j])) * (i != j) for j in range(4)] for i in range(4)]
     found = [f.hvp(x, direction=v, mode=mode) for v in np.eye(4)]
