@@ -77,7 +77,10 @@ class MemoryEffects:
         if rule_of(type(op)).opaque:
             return Effects(opaque=True)
         reads, writes = set[SSAValue](), set[SSAValue]()
-        for access in accesses(op):
+        accessed = accesses(op)
+        if not (accessed or op.regions or isinstance(op, ad.SegmentOp | func.ReturnOp)):
+            return NO_EFFECTS  # most ops are scalar arithmetic
+        for access in accessed:
             (reads if access.kind == "read" else writes).update(self.roots(access.memref))
         if isinstance(op, ad.SegmentOp):  # the order of pushes and pops is the tape's contents
             reads.add(op.tape)
@@ -86,9 +89,10 @@ class MemoryEffects:
             reads |= {root for v in op.arguments if is_memref(v) for root in self.roots(v)}
         opaque = False
         for inner in (self.of(o) for region in op.regions for b in region.blocks for o in b.ops):
-            reads |= inner.reads
-            writes |= inner.writes
-            opaque |= inner.opaque
+            if inner is not NO_EFFECTS:
+                reads |= inner.reads
+                writes |= inner.writes
+                opaque |= inner.opaque
         if array.RAISES in op.attributes:  # nobody goes on after it
             return Effects(frozenset(reads))
         return Effects(frozenset(reads), frozenset(writes), opaque)
