@@ -40,6 +40,7 @@ from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_checks import HoistChecks
 from .transforms.hoist_invariants import HoistInvariants
 from .transforms.hoist_raises import HoistRaises
+from .transforms.join_loops import JoinLoops
 from .transforms.leave_fills import LeaveFills
 from .transforms.lift_choices import LiftChoices
 from .transforms.localize_cells import LocalizeCells
@@ -139,6 +140,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     TurnRows(),  # rows that are read from columns need no length
     AssumeExtents(),  # how far apart elements are, is known
     ReorderLoops(),  # nothing that comes reads the program in its own order
+    JoinLoops(),  # both nests go along rows
     CollectProducts(),  # nests are in the order in which products stand out
     TransposeColumns(),  # what products read is no map any more
     TileRegisters(),  # nests are in their last order; what is tiled need not be jammed
@@ -153,13 +155,14 @@ FOR_KERNELS = tuple(
     if not isinstance(one, (FuseRows, PeelBoundaries, TurnRows, AssumeExtents))
     and not isinstance(one, (ReorderLoops, UnrollAndJam, DistributeLoops))
     and not isinstance(one, (CollectProducts, TransposeColumns, TileRegisters, ExchangeArrays))
+    and not isinstance(one, JoinLoops)
 )
 """What runs where kernels are made of the program: without what is about caches and vectors."""
 
 OF_THE_LAST = (
     *(AssumeLengths, RaiseAdjoints, FuseRows, GatherAdds, StoreFirst, HoistAllocs, ReuseAllocs),
     *(PeelBoundaries, TurnRows, AssumeExtents, ReorderLoops, CollectProducts, TransposeColumns),
-    *(TileRegisters, UnrollAndJam, DistributeLoops, LeaveFills, ExchangeArrays),
+    *(TileRegisters, UnrollAndJam, DistributeLoops, LeaveFills, ExchangeArrays, JoinLoops),
 )
 """Passes that run behind the last derivative alone."""
 
@@ -185,6 +188,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistInvariants,
     HoistAllocs,
     HoistBranchAllocs,
+    JoinLoops,
     LeaveFills,
     LiftChoices,
     LocalizeCells,
@@ -250,7 +254,7 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
 def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass]:
     """The passes as threads, and `fastmath`, have them."""
     free = c.request.options.fastmath
-    reordering = ReorderLoops | CollectProducts | UnrollAndJam | DistributeLoops
+    reordering = ReorderLoops | JoinLoops | CollectProducts | UnrollAndJam | DistributeLoops
     return [
         replace(p, fastmath=free) if isinstance(p, reordering) else p
         for p in for_threads(c, passes)

@@ -291,6 +291,29 @@ def extreme(kind: str, a: Affine, b: Affine) -> Affine:
     return Affine.of(Term(kind, ordered(a, b)))
 
 
+def replaced(form: Affine, numbers: Mapping[Symbol, Affine]) -> Affine:
+    """The combination with other numbers in the place of some symbols, in its terms as well."""
+    total = Affine(constant=form.constant)
+    for symbol, factor in form.terms.items():
+        total = total + number_of(symbol, numbers) * factor
+    return total
+
+
+def number_of(symbol: Symbol, numbers: Mapping[Symbol, Affine]) -> Affine:
+    if symbol in numbers:
+        return numbers[symbol]
+    if not isinstance(symbol, Term):
+        return Affine.of(symbol)
+    a, b = (replaced(arg, numbers) for arg in symbol.args)
+    match symbol.kind:
+        case "floordiv":
+            return floor_division(a, b.constant)
+        case "mul":
+            return product(a, b)
+        case _:
+            return extreme(symbol.kind, a, b)
+
+
 def is_natural(form: Affine) -> bool:
     """True for a sum of extents and counters, which are never negative."""
     return form.constant >= 0 and all(f > 0 and is_count(s) for s, f in form.terms.items())

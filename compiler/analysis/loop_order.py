@@ -142,24 +142,26 @@ class Parts:
             yield Interchange(down=True, aligned=True)
 
 
-def legal(way: Interchange, nest: Parts, order: LoopOrder) -> bool:
-    """True when the interchange keeps the order of all that meets."""
+def legal(way: Interchange, nest: Parts, order: LoopOrder, *, turned: bool = False) -> bool:
+    """True when the interchange keeps the order of all that meets.
+
+    `turned`: k counts up, but the program's order is that in which it counts down (all of it is inside).
+    """
     return (
-        inside_keeps(way, nest, order)
+        inside_keeps(way, nest, order, turned=turned)
         and before_keeps(way, nest, order)
         and after_keeps(way, nest, order)
         and not order.any_meet(nest.after, nest.before, nest.outer)
     )
 
 
-def inside_keeps(way: Interchange, nest: Parts, order: LoopOrder) -> bool:
+def inside_keeps(way: Interchange, nest: Parts, order: LoopOrder, *, turned: bool = False) -> bool:
     """(j, k) and (j', k') with j < j' change places where k' is run before k."""
     k, inside = Affine.of(nest.inner.induction), nest.inside
-    if not way.down:
-        return not order.any_meet(inside, inside, nest.outer, AtLeast(k, 0, k, 1, 1))
-    return not order.any_meet(
-        inside, inside, nest.outer, AtLeast(k, 1, k, 0, 1)
-    ) and order.independent(inside, nest.inner)
+    sooner = AtLeast(k, 1, k, 0, 1) if way.down else AtLeast(k, 0, k, 1, 1)
+    if order.any_meet(inside, inside, nest.outer, sooner):
+        return False
+    return way.down == turned or order.independent(inside, nest.inner)
 
 
 def before_keeps(way: Interchange, nest: Parts, order: LoopOrder) -> bool:

@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
+from ...dialects.within import every_op
 from ..analysis.affine import Affine, Extent, Subscripts, Symbol, Term
 from ..analysis.loop_order import Interchange, Trips
 from ..analysis.nest_proofs import at_least_one
@@ -107,7 +108,7 @@ def slice_of(
     ops: Sequence[Operation], readers: Iterable[Operation], *, stores: bool = False
 ) -> list[Operation]:
     """The ops of the sequence on which the readers depend, or the stores among them do."""
-    wanted = {o for r in readers for o in r.operands}
+    wanted = {o for r in readers for inner in every_op(r) for o in inner.operands}
     found: list[Operation] = []
     for op in reversed(ops):
         mine = stores if isinstance(op, memref.StoreOp) else any(r in wanted for r in op.results)

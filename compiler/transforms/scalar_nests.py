@@ -74,8 +74,7 @@ class ScalarNest:
 
     def pair(self, outer: array.LoopOp) -> LoopPair | None:
         """The two loops, where all that is in them may be moved."""
-        blocks = [outer.body.block, *(o.body.block for o in inner_loops(outer))]
-        ops = [op for block in blocks for op in list(block.ops)[:-1]]
+        ops = [op for op in every_op(outer)[1:] if not isinstance(op, array.YieldOp)]
         plain = is_counted(outer) and not {array.CLAIMED, array.EXCLUSIVE} & outer.attributes.keys()
         if not plain or not all(isinstance(op, array.LoopOp) or self.movable(op) for op in ops):
             return None
@@ -151,7 +150,8 @@ def parts_of(
 
 
 def accesses_of(ops: Sequence[Operation]) -> list[Access]:
-    return [a for op in ops for a in accesses(op)]
+    """What they touch, with what is in them."""
+    return [a for op in ops for inner in every_op(op) for a in accesses(inner)]
 
 
 def inner_loops(loop: array.LoopOp) -> list[array.LoopOp]:
