@@ -94,8 +94,8 @@ class Span:
 
 
 ELSEWHERE = (
-    "write it with the operations that are, or let Python run it: in a function with @mutad.opaque (and"
-    " @mutad.rule, if a derivative goes through it), or outside compiled code"
+    "write it with operations that are compiled, or let Python run it: in a function with @mutad.opaque"
+    " (and @mutad.rule, if a derivative goes through it), or outside compiled code"
 )
 """The way out where there is no better one."""
 

@@ -11,13 +11,16 @@ import functools
 import linecache
 import types
 from collections.abc import Iterator
-from typing import cast
 
 COMPILED = "<compiled>"
 NOWHERE = -1
 """The index of no instruction: there are no columns to be marked."""
-ONE_LINE = cast("types.GeneratorType[int]", (item for item in range(0))).gi_code
-"""Of a generator all of whose instructions have the line that it begins at."""
+ONE_LINE = next(
+    constant
+    for constant in compile("def one(): yield", COMPILED, "exec").co_consts
+    if isinstance(constant, types.CodeType)
+)
+"""Of a generator without parameters, all of whose instructions have the line that it begins at."""
 
 
 def entry_at(file: str, line: int) -> types.TracebackType:
@@ -29,7 +32,7 @@ def entry_at(file: str, line: int) -> types.TracebackType:
 def _frame(file: str, name: str, line: int) -> types.FrameType:
     own = name.rpartition(".")[2]
     code = ONE_LINE.replace(co_filename=file, co_name=own, co_qualname=name, co_firstlineno=line)
-    return types.FunctionType(code, {"__name__": COMPILED})(iter(())).gi_frame
+    return types.FunctionType(code, {"__name__": COMPILED})().gi_frame
 
 
 @functools.lru_cache(maxsize=1_000)

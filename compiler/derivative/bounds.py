@@ -221,7 +221,7 @@ def bounded_by(number: Number) -> Sequence[SSAValue]:
 
 
 def is_unknown(formula: Formula) -> bool:
-    """Whether it has numbers that only a run can tell."""
+    """Whether it has numbers that are known at run time only."""
     return "@" in str(formula)
 
 

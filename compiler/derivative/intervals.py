@@ -23,7 +23,7 @@ from .segments import ArrayExtent
 
 @dataclass(frozen=True)
 class Unknown:
-    """A number of times that only a run can tell."""
+    """A number of times that is known at run time only."""
 
     at: Operation
 

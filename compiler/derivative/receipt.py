@@ -66,7 +66,7 @@ class NeededValue:
 
 @dataclass(frozen=True)
 class Allocated:
-    """Bytes that a gradient call allocates beside its tapes; None where only a run can tell."""
+    """Bytes that a gradient call allocates beside its tapes; None where that is known at run time only."""
 
     shadow: int | None
     temporary: int | None
@@ -92,7 +92,7 @@ class Receipt:
 
     @property
     def saved_bytes(self) -> int | None:
-        """The sum for the given arguments; None where only a run can tell."""
+        """The sum for the given arguments; None where that is known at run time only."""
         return total([s.bytes for s in self.saves])
 
     @property
@@ -107,7 +107,7 @@ class Receipt:
 
     @property
     def bound(self) -> str | None:
-        """What the formula is at most, where only a run can tell a number in it; None without a bound."""
+        """What the formula is at most, where a number is known at run time only; None without a bound."""
         bounds = [
             s.formula if s.depends_on is None and s.bound is None else s.bound for s in self.saves
         ]

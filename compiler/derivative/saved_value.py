@@ -32,12 +32,12 @@ class SavedValue:
     line: int
     """Where the value is read or computed."""
     bytes: int | None
-    """For the given arguments; None where only a run can tell."""
+    """For the given arguments; None where that is known at run time only."""
     is_bound: bool
     """Whether it is at most so many, which a run may not need."""
     formula: str
     bound: str | None
-    """What the formula is at most, where only a run can tell a number in it; None without a bound."""
+    """What the formula is at most, where a number in it is known at run time only; None without a bound."""
     depends_on: str | None
     """What decides how much it is, where there is no bound."""
     killed_by: int | None

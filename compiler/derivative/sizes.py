@@ -1,6 +1,6 @@
 """Index expressions of a function, evaluated for concrete arguments and written out as formulas.
 
-What only a run can tell (the trips of a `while`, a branch, a size that is computed) has no value and
+What is known at run time only (the trips of a `while`, a branch, a size that is computed) has no value and
 is written with its line, `trips@line`, `n@line`.
 """
 
@@ -309,7 +309,7 @@ def combined(symbol: str, left: Formula, right: Formula) -> Formula:
 
 
 def told(name: str, op: Operation | None) -> str:
-    """A number that only a run can tell, and the line that it is of."""
+    """A number that is known at run time only, and the line that it is of."""
     at = None if op is None else line_of(op)
     return f"{name}@{at[1] if at else '?'}"
 

@@ -157,6 +157,7 @@ def test_what_compiled_code_raises_comes_with_lines_of_the_program(
             place = traceback.extract_tb(caught.value.__traceback__)[-1]
             assert place.name == name
             assert entry.f_lineno == place.lineno  # what asks the frame sees the same line
+            assert ".0" not in entry.f_code.co_varnames  # IPython shows the arguments of a frame
             assert caught.value.__context__ is None
 
 

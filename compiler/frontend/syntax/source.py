@@ -47,7 +47,7 @@ def read(function: FunctionType) -> Source:
         raise CompileError(
             None,
             f"the source of {function.__qualname__} is not available ({code.co_filename})",
-            "define the function in a file (or a notebook cell), not with exec or in the REPL",
+            "define it in a file or a notebook cell (or in the REPL of Python 3.13 or later), not by exec",
         )
     node = find(tree_of(lines), code)
     if node is None:
