@@ -154,8 +154,7 @@ FOR_KERNELS = tuple(
     for one in OPTIMIZE
     if not isinstance(one, (FuseRows, PeelBoundaries, TurnRows, AssumeExtents))
     and not isinstance(one, (ReorderLoops, UnrollAndJam, DistributeLoops))
-    and not isinstance(one, (CollectProducts, TransposeColumns, TileRegisters, ExchangeArrays))
-    and not isinstance(one, JoinLoops)
+    and not isinstance(one, (CollectProducts, TransposeColumns, TileRegisters, JoinLoops))
 )
 """What runs where kernels are made of the program: without what is about caches and vectors."""
 

@@ -54,6 +54,9 @@ and `c` among its values, and 1 where it adds to `c`."""
 OF_BLOCK = "of_block"
 """The attribute of an atomic addition that one thread of a block does for all."""
 
+EDGE = "edge"
+"""On a load: only points at the edge of what a kernel goes over make it, of n x n points about n."""
+
 IN_ORDER = "in_order"
 """The attribute of a kernel whose threads each go through all iterations of a loop."""
 

@@ -2,9 +2,10 @@
 
 Bytes are those of one point: what a thread loads from and stores to the device's memory when it runs its
 code once, each loop in it taken once. The *least* is what has to go through memory if caches keep what
-neighbours read as well: each array that is read, and each that is written, once. The bound of a kernel's
-time is the least times the points over the bandwidth, or its operations over what the device does of them:
-where there are more of these for each byte than the device has (`intensity`), they are.
+neighbours read as well: each array that is read, and each that is written, once. What only the points at the
+edges of an array load is not counted. The bound of a kernel's time is the least times the points over the
+bandwidth, or its operations over what the device does of them: where there are more of these for each byte
+than the device has (`intensity`), they are.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ def loaded(kernel: func.FuncOp) -> Iterator[SSAValue]:
     seen: set[tuple[SSAValue, ...]] = set()
     for op in ops_of_kind(kernel, memref.LoadOp):
         place = op.memref, *op.indices
-        if is_global(op.memref) and place not in seen:
+        if is_global(op.memref) and place not in seen and device.EDGE not in op.attributes:
             seen.add(place)
             yield op.memref
 

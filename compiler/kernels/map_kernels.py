@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import MemRefType, UnitAttr
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ...dialects import array
+from ...dialects import array, device
 from ..analysis.dependence import Dependence
 from ..analysis.views import strip_casts
 from ..diagnostics import refusal
@@ -295,8 +295,14 @@ class MapKernel:
                 fresh,
                 new.type,
                 lambda: new,
-                lambda: kernel.combined(kind, kernel.load(target, at), new),
+                lambda: kernel.combined(kind, self.load_at_edge(target, at), new),
             )
         elif kind != "store":
             new = kernel.combined(kind, kernel.load(target, at), new)
         kernel.store(new, target, at)
+
+    def load_at_edge(self, target: SSAValue, at: list[SSAValue]) -> SSAValue:
+        """What few points load: those beside the window that is stored to."""
+        found = memref.LoadOp.get(target, list(at))
+        found.attributes[device.EDGE] = UnitAttr()
+        return self.kernel.emit(found)

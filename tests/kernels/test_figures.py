@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from device_checks import ptxas
 from device_programs import heat, waves
 from meeting_programs import KS, added_at, gathered
+from on_device import on_device, on_host
+from race_oracle import watched
 
 import mutad
 from benchmarks import device_figures
+from benchmarks.kernels import jacobi_slices
 
 
 def receipt(function: Any, *args: Any, wrt: str, **options: Any) -> Any:
@@ -79,3 +83,27 @@ def test_the_assembler_spills_nothing() -> None:
     assert not any(one.spilled for one in found.values())
     assert max(one.registers for one in found.values()) <= 48
     assert {k.name: k.shared for k in kernels} == {n: one.shared for n, one in found.items()}
+
+
+def test_a_shadow_that_is_first_touched_is_not_read() -> None:
+    """The adjoint of a sweep from one grid to another stores: what is not in reach of it is at the edges."""
+    kernels = receipt(jacobi_slices, device_figures.GRID, 3, wrt="start").kernels
+    first, again = (k for k in kernels if "iteration" in k.launched)
+    assert (first.loads, first.stores, first.least) == (32, 8, 16)
+    assert (again.loads, again.stores, again.least) == (32, 8, 16)
+
+
+def test_what_iterations_copy_whole_is_exchanged() -> None:
+    def paths(lengths, steps):
+        d = lengths.copy()
+        for k in range(steps):
+            d[:, :] = np.minimum(d, d[:, k : k + 1] + d[k : k + 1, :])
+        return (d * d).sum()
+
+    given = waves(6, 6), 6
+    kernels = receipt(paths, *given, wrt="lengths").kernels
+    assert not any(k.loads == k.stores for k in kernels if "iteration" in k.launched)
+    here = mutad.compile(paths, grad=True).grad(*given)
+    with watched():
+        there = mutad.compile(paths, grad=True).grad(*on_device(given))
+        np.testing.assert_allclose(on_host(there), here, rtol=1e-13)

@@ -21,7 +21,7 @@ from hypothesis import given
 from on_device import on_device, on_host
 from point_programs import point_program
 from profiles import profile
-from python_oracle import run
+from python_oracle import Outcome, run
 from race_oracle import watched
 from row_programs import row_program
 from small_programs import SmallProgram, small_programs
@@ -64,7 +64,7 @@ def test_kernels_compute_what_the_cpu_does(kind: str, seed: int) -> None:
     names = inspect.signature(function).parameters
     wrt = tuple(n for n, a in zip(names, given, strict=True) if is_differentiable(a))
     options: dict[str, Any] = {"grad": True, "opt": 1, "cache": False}
-    bar = cotangents(run(function, program.arguments).result)
+    bar = cotangents(run(function, program.arguments))
     wanted = outcome(mutad.compile(function, **options), given, wrt, bar)
     given = program.arguments()
     try:
@@ -80,11 +80,13 @@ def test_kernels_compute_what_the_cpu_does(kind: str, seed: int) -> None:
         same([on_host(value) for value in launched], wanted)
 
 
-def cotangents(result: Any) -> tuple[Any, ...] | None:
-    """Those of a program that returns several things; None for one number."""
-    if not isinstance(result, tuple):
+def cotangents(plain: Outcome) -> tuple[Any, ...] | None:
+    """Those of a program that returns several things, none of one that raises; None for one number."""
+    if plain.exception is not None:
+        return ()
+    if not isinstance(plain.result, tuple):
         return None
-    return random_cotangent(np.random.default_rng(1), result)
+    return random_cotangent(np.random.default_rng(1), plain.result)
 
 
 def same(found: list[Any], wanted: list[Any]) -> None:
