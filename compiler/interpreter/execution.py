@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any, Protocol, cast
 
 import numpy as np
-from xdsl.dialects import func, memref, scf, vector
+from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import (
     IndexType,
     IntegerType,
@@ -30,10 +30,9 @@ from ...dialects import activation, ad, array, device, foreign
 from ..deep_stack import on_deep_stack
 from ..diagnostics import line_of
 from ..rules.calls import count_in_record, records_of
-from . import launches, matrices
+from . import launches, matrices, memory_ops
 from .maps import run_map
 from .memory import Array, Memref, Tape, Undefined, dtype_of, fresh, has_layout, lanes_of, over
-from .overlaps import share_bytes
 from .scalars import SCALARS
 
 
@@ -239,135 +238,6 @@ def loop(frame: Frame, op: array.LoopOp) -> None:
     frame.bind(op.results, [np.int64(trips), *carried])
 
 
-# Memory.
-
-
-def shape_of(frame: Frame, extents: Sequence[SSAValue]) -> tuple[int, ...]:
-    return tuple(int(frame.get(e)) for e in extents)
-
-
-def alloc(frame: Frame, op: array.AllocOp) -> None:
-    zero = array.ZERO in op.attributes or array.CLEARED in op.attributes
-    type_ = op.memref.type
-    frame.values[op.memref] = fresh(type_, shape_of(frame, op.extents), zero=zero)
-
-
-def cell(frame: Frame, op: memref.AllocaOp | memref.AllocOp) -> None:
-    frame.values[op.memref] = fresh(op.memref.type, op.memref.type.get_shape())
-
-
-def load(frame: Frame, op: memref.LoadOp) -> None:
-    source: Memref = frame.get(op.memref)
-    place = source.place(frame.all(op.indices))
-    if frame.watch is not None:
-        frame.watch.touched(source, place, write=False)
-    frame.values[op.res] = source.root.cells[place].copy()
-
-
-def store(frame: Frame, op: memref.StoreOp) -> None:
-    target: Memref = frame.get(op.memref)
-    place = target.place(frame.all(op.indices))
-    if frame.watch is not None:
-        frame.watch.touched(target, place, write=True)
-    target.root.cells[place] = frame.get(op.value)
-
-
-def load_lanes(frame: Frame, op: vector.LoadOp) -> None:
-    source: Memref = frame.get(op.base)
-    places = lanes_at(frame, source, op, op.result.type, write=False)
-    frame.values[op.result] = source.root.cells[places].copy()
-
-
-def store_lanes(frame: Frame, op: vector.StoreOp) -> None:
-    target: Memref = frame.get(op.base)
-    places = lanes_at(frame, target, op, op.vector.type, write=True)
-    target.root.cells[places] = frame.get(op.vector)
-
-
-def lanes_at(
-    frame: Frame, m: Memref, op: vector.LoadOp | vector.StoreOp, type_: Attribute, *, write: bool
-) -> list[int]:
-    """The places of elements side by side."""
-    assert isinstance(type_, VectorType)
-    *others, first = (int(i) for i in frame.all(op.indices))
-    places = [m.place([*others, first + k]) for k in range(type_.get_shape()[0])]
-    if frame.watch is not None:
-        for place in places:
-            frame.watch.touched(m, place, write=write)
-    return places
-
-
-def dim(frame: Frame, op: memref.DimOp) -> None:
-    frame.values[op.result] = np.int64(frame.get(op.source).shape[int(frame.get(op.index))])
-
-
-def stride(frame: Frame, op: array.StrideOp) -> None:
-    frame.values[op.result] = np.int64(frame.get(op.source).strides[op.axis.value.data])
-
-
-def cast_memref(frame: Frame, op: memref.CastOp) -> None:
-    source: Memref = frame.get(op.source)
-    promise(source, cast(MemRefType[Attribute], op.dest.type))
-    frame.values[op.dest] = source
-
-
-def promise(m: Memref, type_: MemRefType[Attribute]) -> None:
-    """Undefined where a memref is not what its type says."""
-    if not has_layout(m, type_):
-        raise Undefined(f"shape {m.shape} with strides {m.strides} is no {type_}")
-
-
-def view(frame: Frame, op: array.ViewOp) -> None:
-    source: Memref = frame.get(op.source)
-    starts = frame.all(op.offsets)
-    offset = source.offset + sum(int(s) * n for s, n in zip(starts, source.strides, strict=True))
-    steps = [int(s) for s in frame.all(op.steps)]
-    strides = tuple(
-        0 if d < 0 else source.strides[d] * step
-        for d, step in zip(op.source_dims, steps, strict=True)
-    )
-    made = Memref(source.root, offset, shape_of(frame, op.extents), strides)
-    promise(made, op.result.type)
-    frame.values[op.result] = made
-
-
-def collapse(frame: Frame, op: array.CollapseOp) -> None:
-    source: Memref = frame.get(op.source)
-    first, end = op.merged
-    shape = shape_of(frame, op.extents)
-    merged = range(first, end)
-    if op.units is not None:
-        merged = [d for d in merged if source.shape[d] != 1] or [end - 1]
-    strides = (*source.strides[:first], source.strides[merged[-1]], *source.strides[end:])
-    made = Memref(source.root, source.offset, shape, strides)
-    if 0 not in shape and not np.array_equal(made.places().ravel(), source.places().ravel()):
-        raise Undefined("the dimensions do not follow each other in memory")
-    promise(made, op.result.type)
-    frame.values[op.result] = made
-
-
-def overlap(frame: Frame, op: array.OverlapOp) -> None:
-    a, b = frame.get(op.a), frame.get(op.b)
-    frame.values[op.result] = np.bool_(share_bytes(a, b))
-
-
-def matmul(frame: Frame, op: array.MatmulOp) -> None:
-    """One sum for each element of the product, its terms in order."""
-    a, b, c = (frame.get(x) for x in (op.a, op.b, op.c))
-    if share_bytes(c, a) or share_bytes(c, b):
-        raise Undefined("the product overlaps a factor")
-    if (c.shape, a.shape[1]) != ((a.shape[0], b.shape[1]), b.shape[0]):
-        raise Undefined(f"shapes {a.shape} and {b.shape} into {c.shape}")
-    left, right, places = a.read(), b.read(), c.places()
-    lanes = c.root.cells.ndim - 1
-    left = left if left.ndim > 2 or not lanes else left[..., None]
-    right = right if right.ndim > 2 or not lanes else right[..., None]
-    total = np.zeros((*c.shape, *c.root.cells.shape[1:]), c.root.cells.dtype)
-    for k in range(a.shape[1]):
-        total = total + left[:, k, None] * right[None, k]
-    c.root.cells[places] = c.root.cells[places] + total if op.accumulate is not None else total
-
-
 # Checks.
 
 
@@ -532,7 +402,7 @@ def tape(frame: Frame, op: ad.TapeOp) -> None:
 
 
 def push(frame: Frame, op: ad.PushOp) -> None:
-    made = fresh(op.memref.type, shape_of(frame, op.extents))
+    made = fresh(op.memref.type, memory_ops.shape_of(frame, op.extents))
     frame.get(op.tape).push(made)
     frame.values[op.memref] = made
 
@@ -542,7 +412,7 @@ def pop(frame: Frame, op: ad.PopOp) -> None:
     if not segments:
         raise Undefined("the tape is empty")
     found: Memref = segments.pop()
-    shape = shape_of(frame, op.extents)
+    shape = memory_ops.shape_of(frame, op.extents)
     lanes = lanes_of(op.memref.type.element_type)
     if found.shape != shape or found.root.cells.shape[1:] != lanes:
         raise Undefined(f"the segment was pushed with the shape {found.shape}, not {shape}")
@@ -568,20 +438,7 @@ OPS: Mapping[type[Operation], Callable[[Frame, Any], None]] = {
     scf.IfOp: branch,
     array.LoopOp: loop,
     array.MapOp: run_map,
-    array.AllocOp: alloc,
-    memref.AllocaOp: cell,
-    memref.AllocOp: cell,
-    memref.LoadOp: load,
-    vector.LoadOp: load_lanes,
-    vector.StoreOp: store_lanes,
-    memref.StoreOp: store,
-    memref.DimOp: dim,
-    memref.CastOp: cast_memref,
-    array.StrideOp: stride,
-    array.ViewOp: view,
-    array.CollapseOp: collapse,
-    array.OverlapOp: overlap,
-    array.MatmulOp: matmul,
+    **memory_ops.OPS,
     **matrices.OPS,
     array.IndexOp: index,
     array.RaiseIfOp: raise_if,

@@ -1,4 +1,4 @@
-"""What the ops of the `dense` dialect mean, on the memory of a run: see `written_dense`."""
+"""What products of matrices mean, and the ops of the `dense` dialect: see `written_dense`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects import dense
+from ...dialects import array, dense
 from ..frontend.library.written_dense import eliminate, lower_factor, solve_factored
 from ..frontend.library.written_dense import log_determinant as determinant
 from ..frontend.library.written_dense import solve_triangle as triangle
@@ -96,7 +96,25 @@ def lower(frame: Frame, op: dense.LowerOp) -> None:
     write(memref, x)
 
 
+def matmul(frame: Frame, op: array.MatmulOp) -> None:
+    """One sum for each element of the product, its terms in order."""
+    a, b, c = (frame.get(x) for x in (op.a, op.b, op.c))
+    if share_bytes(c, a) or share_bytes(c, b):
+        raise Undefined("the product overlaps a factor")
+    if (c.shape, a.shape[1]) != ((a.shape[0], b.shape[1]), b.shape[0]):
+        raise Undefined(f"shapes {a.shape} and {b.shape} into {c.shape}")
+    left, right, places = a.read(), b.read(), c.places()
+    lanes = c.root.cells.ndim - 1
+    left = left if left.ndim > 2 or not lanes else left[..., None]
+    right = right if right.ndim > 2 or not lanes else right[..., None]
+    total = np.zeros((*c.shape, *c.root.cells.shape[1:]), c.root.cells.dtype)
+    for k in range(a.shape[1]):
+        total = total + left[:, k, None] * right[None, k]
+    c.root.cells[places] = c.root.cells[places] + total if op.accumulate is not None else total
+
+
 OPS: Mapping[type[Operation], Callable[[Any, Any], None]] = {
+    array.MatmulOp: matmul,
     dense.FactorOp: factor,
     dense.SolveOp: solve,
     dense.LogDeterminantOp: log_determinant,

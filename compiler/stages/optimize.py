@@ -34,13 +34,9 @@ def measure_budget(c: Compilation) -> None:
     functions = [op for op in c.module.ops if isinstance(op, func.FuncOp) and not is_private(op)]
     spill = c.request.options.spill
     memory, assumed = c.request.options.memory or 0, c.built.assumed
-    if (
-        c.request.mode == "reverse-hvp"
-    ):  # its adjoint would ask for the values of steps in another order
-        way_out = (
-            'use `mode="forward-over-reverse"`, which runs steps again, or leave out `memory=`'
-        )
-        measure_saved(functions[0], assumed, memory, alone=True, way_out=way_out)
+    if c.request.mode == "reverse-hvp":  # its adjoint would ask for steps in another order
+        keep = 'use `mode="forward-over-reverse"`, which runs steps again, or leave out `memory=`'
+        measure_saved(functions[0], assumed, memory, alone=True, way_out=keep)
         return
     measure_steps(functions[-1], functions[0], assumed, spill)
     measure_saved(functions[0], assumed, memory, alone=len(functions) < 2)
