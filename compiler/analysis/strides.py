@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import BlockArgument
 
 from ...dialects import array
-from ...dialects.within import ops_of_kind
 from ..rules import Access
+from .affine import Symbol
 from .dependence import Dependence
 from .footprint import Point
 from .views import strip_casts
@@ -21,16 +22,25 @@ def stride(dependence: Dependence, access: Access, loop: array.LoopOp) -> Stride
     region = dependence.region(access)
     type_ = strip_casts(region.base).type
     assert isinstance(type_, MemRefType)
-    counters = [o.induction for o in ops_of_kind(loop, array.LoopOp)]
     distance: int | None = 0
     for dimension, step in zip(region.dimensions, array.strides_of(type_), strict=True):
         if not isinstance(dimension, Point):
             return "far"
         factor = dimension.at.terms.get(loop.induction, 0)
-        others = [s for s in dimension.at.terms if s not in counters]
+        others = [s for s in dimension.at.terms if not counts_in(s, loop)]
         if any(dependence.varies(s, loop) for s in others):
             return "far"
         if factor:
             distance = None if step is None or distance is None else distance + factor * step
     names: dict[int, Stride] = {0: "still", 1: "unit", -1: "down"}
     return "far" if distance is None else names.get(distance, "far")
+
+
+def counts_in(symbol: Symbol, loop: array.LoopOp) -> bool:
+    """Whether a symbol counts the iterations of the loop, or of one in it."""
+    if not isinstance(symbol, BlockArgument):
+        return False
+    counted = symbol.owner.parent_op()
+    if not isinstance(counted, array.LoopOp):
+        return False
+    return symbol is counted.induction and loop.is_ancestor(counted)
