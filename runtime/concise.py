@@ -106,7 +106,7 @@ GENERATED = "<mutad: "
 """How the names of files begin in which functions are that this package writes."""
 CALL_FOREIGN = {f"{__package__}.{name}" for name in ("foreign", "gradient_check", "rule_check")}
 """The modules that call functions of the user's in Python."""
-ABOUT_CALLS = (AttributeError, OnDevice, RuntimeError, TypeError, ValueError)
+ABOUT_CALLS = (AttributeError, OnDevice, OverflowError, RuntimeError, TypeError, ValueError)
 RAISE = dis.opmap["RAISE_VARARGS"]
 CALL = concise(without_own_frames).__code__
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from . import gradients, keys
 from .columns import LEAF, items_of, parts_of, replace, types_of, width
+from .concise import concise
 from .cotangents import ONE, Form
 from .cotangents import is_float as is_float_result
 from .either import nothing_of
@@ -171,6 +172,7 @@ class ObjectBack:
     result: Any
     """What the kernel returned."""
 
+    @concise
     def __call__(self, out_bar: Any = None, /, **final: Any) -> Any:
         several = None if self.back.form.lanes is None else self.made
         records = self.back.found.metadata["records"]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import budgets, in_turn, keys, memory
+from .concise import concise
 from .cotangents import ONE, Form, Spec, cotangents_of, shape_of, shaped
 from .gradients import require_lanes, taken_by, with_groups
 
@@ -181,6 +182,7 @@ class Back:
     def results(self) -> Spec:
         return self.found.results
 
+    @concise
     def __call__(self, out_bar: Any = None, /, **final: Any) -> Any:
         try:
             return self.pulled_back(self.found, out_bar, final)

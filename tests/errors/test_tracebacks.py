@@ -184,13 +184,18 @@ def test_what_is_checked_raises_with_lines_of_the_program() -> None:
         lambda: mutad.check_rule(around, X),
         lambda: mutad.check_gradient(around, X),
         lambda: mutad.set_num_threads(0),
+        lambda: mutad.compile(around)(2**70),
+        lambda: mutad.vjp(lambda x: x + x)(X)[1](np.ones(4)),
+        lambda: mutad.vjp(lambda xs: xs[0] + 1.0)([1.0])[1](1.0, ys=2.0),
         lambda: mutad.assert_saved_bytes(
             mutad.compile(lambda x: (np.sin(x) * x).sum(), grad=True), X, at_most=-1
         ),
     ],
 )
 def test_errors_about_a_call_have_nothing_of_ours(call: Callable[[], Any]) -> None:
-    with pytest.raises((TypeError, ValueError, AttributeError, AssertionError)) as caught:
+    with pytest.raises(
+        (TypeError, ValueError, AttributeError, AssertionError, OverflowError)
+    ) as caught:
         call()
     assert not not_here(caught.value)
 
