@@ -24,7 +24,7 @@ from ..derivative.symmetric import Symmetric
 from ..pass_order import BEFORE_ANOTHER, for_threads
 from ..print_ir import module_text
 from ..request import HESSIAN, WITHIN_BUDGETS, Request
-from ..rules.calls import private_functions
+from ..rules.calls import listed, private_functions
 from ..rules.routines import inline_rules
 from ..transforms.localize_cells import LocalizeCells
 from ..transforms.remove_dead import RemoveDead
@@ -87,7 +87,12 @@ def differentiate(c: Compilation, reverse: Reverse, module: ModuleOp) -> None:
 
 
 def within_budget(c: Compilation, reverse: Reverse) -> None:
-    """Two derivatives, where a loop can be checkpointed: the one that saves all, and the one in steps."""
+    """Two derivatives, where a loop can be checkpointed: the one that saves all, and the one in steps.
+
+    A call is for either, so both take the same shadows. What a step hands on may have one in the second
+    alone: then it is differentiated in both.
+    """
+    source = c.module.clone()
     memory, active = c.request.options.memory or 0, reverse.active or ()
     in_steps = c.module.clone()
     # A variable that steps do not hand on is a step's own: its plan knows what the variable held.
@@ -97,6 +102,11 @@ def within_budget(c: Compilation, reverse: Reverse) -> None:
         return
     differentiate(c, reverse, in_steps)
     function = last_function(in_steps)
+    taken = [{*listed(f, "shadows")} for f in (last_function(c.module), function)]
+    if taken[0] != taken[1] and (more := sorted(set().union(*taken).difference(active))):
+        c.module = source
+        within_budget(c, replace(reverse, active=(*active, *more)))
+        return
     function.properties["sym_name"] = StringAttr(f"{function.sym_name.data}_in_steps")
     function.attributes[activation.CHECKPOINTED] = IntegerAttr(memory, i64)
     for op in list(in_steps.ops):

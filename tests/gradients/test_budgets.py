@@ -250,3 +250,24 @@ def test_a_step_saves_no_more_than_an_iteration() -> None:
     assert plan.budget.least < 3 * u.nbytes + 1000
     free, tight = (compiled(point_by_point, m).grad(u.copy(), 0.1, 50) for m in (None, "60kB"))
     np.testing.assert_allclose(tight, free, rtol=1e-13)
+
+
+def scaled_beside(x, y):
+    for _ in range(9):
+        y *= 0.5
+        x[:-1] = np.sin(x[1:]) + 0.5 * y[1:]
+        x[:] = np.logaddexp(x, y)
+    return (x * x).sum()
+
+
+def test_arrays_that_steps_change_need_not_be_asked_for() -> None:
+    """A step that changes `y` has a shadow of it, the gradient in `x` has none: a call is for either."""
+    arguments = np.linspace(0.1, 0.5, 50), np.linspace(0.3, 0.6, 50)
+    least, found = least_of(scaled_beside, arguments, ("x",))
+    assert found == outcome(compiled(scaled_beside, None), arguments, ("x",))
+    direction = np.cos(arguments[0])
+    products = [
+        compiled(scaled_beside, memory).hvp(*copies(arguments), direction=direction)
+        for memory in (None, 3 * least)
+    ]
+    np.testing.assert_allclose(*products, rtol=1e-12)
