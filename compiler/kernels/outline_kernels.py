@@ -193,9 +193,18 @@ class Outliner:
             for v in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args))
             if is_memref(v)
         ]
+        groups += self.tapes()
         while more := [g for g in groups if not g.isdisjoint(found) and not g <= found]:
             found |= {root for group in more for root in group}
         return found
+
+    def tapes(self) -> list[set[SSAValue]]:
+        """What is pushed to one tape, and popped from it, is the same memory."""
+        found: dict[SSAValue, set[SSAValue]] = {}
+        for op in every_op(self.function):
+            if isinstance(op, ad.PushOp | ad.PopOp):
+                found.setdefault(op.tape, set()).update(self.alias.roots(op.results[0]))
+        return list(found.values())
 
     def is_device(self, memref: SSAValue) -> bool:
         return not self.alias.roots(memref).isdisjoint(self.on_device)
