@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import linecache
 import math
 from collections.abc import Callable
 from typing import Any
@@ -554,7 +555,11 @@ def test_refused(case: tuple[Callable[..., Any], tuple[str, ...], str, str]) -> 
     assert first <= span.line < first + len(lines)
 
 
-def test_a_function_without_source_is_refused() -> None:
+@pytest.mark.parametrize("kept", [None, "def f(x):\n    return 2 * x\n", "import sys\n"])
+def test_a_function_without_source_is_refused(kept: str | None, monkeypatch: Any) -> None:
+    if kept is not None:  # what Python 3.13 keeps of `python -c`, under the same name
+        lines = kept.splitlines(keepends=True)
+        monkeypatch.setitem(linecache.cache, "<string>", (len(kept), None, lines, "<string>"))
     namespace: dict[str, Any] = {}
     exec("def f(x):\n    return x\n", namespace)
     with pytest.raises(CompileError, match="source of f is not available"):

@@ -43,7 +43,7 @@ def read(function: FunctionType) -> Source:
     code = function.__code__
     linecache.checkcache(code.co_filename)
     lines = tuple(linecache.getlines(code.co_filename))
-    if not lines:
+    if not lines or code.co_filename == "<string>":  # exec's: the lines there are `python -c`'s
         raise CompileError(
             None,
             f"the source of {function.__qualname__} is not available ({code.co_filename})",
