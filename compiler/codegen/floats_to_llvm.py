@@ -29,7 +29,6 @@ from .scalar_text import (
     truth_type,
     vector_suffix,
 )
-from .vectors_to_llvm import spread
 
 
 def float_binary(instruction: str) -> Rule:
@@ -60,10 +59,6 @@ LARGEST_DIVISOR = {"double": 2.0**1000, "float": 2.0**100}
 """Constants up to that size, and down to its reciprocal, have one without loss of digits."""
 
 
-SCALES = {"double": 2.0**600, "float": 2.0**60}
-"""What brings all other divisors among them; a bar times that is out of range where the quotient is."""
-
-
 def quotient(state: KernelState, op: Operation, args: list[str]) -> str:
     """A quotient; in adjoint code that by a constant is a product with the reciprocal."""
     divisor, number = op.operands[1], number_type(op.results[0].type)
@@ -73,40 +68,7 @@ def quotient(state: KernelState, op: Operation, args: list[str]) -> str:
     largest = LARGEST_DIVISOR.get(value_type(number), 0.0)
     if known is not None and largest and 1.0 / largest <= abs(known) <= largest:
         return written_product(state, op, args[0], float_of(1.0 / known, op.results[0].type))
-    if known is None and (factors := by_one_number(state, op, args[0])) is not None:
-        return written_product(state, op, *factors)
     return float_binary("fdiv")(state, op, args)
-
-
-def by_one_number(state: KernelState, op: Operation, bar: str) -> tuple[str, str] | None:
-    """What a vector of adjoint code is, divided by one number: a vector times a reciprocal in all lanes.
-
-    To divide a vector takes several times as long as to divide a number. A reciprocal loses digits, or is
-    infinite, where the divisor is near an end of the range: both sides are scaled before::
-
-        c = 1, or what brings d away from the end          x / d = (x * c) * (1 / (d * c))
-    """
-    spreading = op.operands[1].owner
-    if "ad.adjoint" not in op.attributes or not isinstance(spreading, vector.BroadcastOp):
-        return None
-    text, wide, source = state.text, op.results[0].type, spreading.source
-    type_, vector_type = value_type(source.type), value_type(wide)
-    largest, scale = LARGEST_DIVISOR[type_], SCALES[type_]
-    one, up, down = (float_of(x, source.type) for x in (1.0, scale, 1.0 / scale))
-    fabs = state.intrinsic(f"llvm.fabs.{'f64' if type_ == 'double' else 'f32'}", type_, type_)
-    divisor = state.scalar(source)
-    size = text.value(f"call {type_} @{fabs}({type_} {divisor})")
-    small = text.value(f"fcmp olt {type_} {size}, {float_of(1.0 / largest, source.type)}")
-    large = text.value(f"fcmp ogt {type_} {size}, {float_of(largest, source.type)}")
-    raised = text.value(f"select i1 {small}, {type_} {up}, {type_} {one}")
-    factor = text.value(f"select i1 {large}, {type_} {down}, {type_} {raised}")
-    scaled = text.value(f"fmul {type_} {divisor}, {factor}")
-    reciprocal = text.value(f"fdiv {type_} {one}, {scaled}")
-    factors = spread(state, factor, source.type, wide)
-    return (
-        text.value(f"fmul {vector_type} {bar}, {factors}"),
-        spread(state, reciprocal, source.type, wide),
-    )
 
 
 def sum_(state: KernelState, op: Operation, args: list[str]) -> str:
@@ -182,12 +144,8 @@ def strong_product(state: KernelState, op: Operation, args: list[str]) -> str:
 def strong_quotient(state: KernelState, op: Operation, args: list[str]) -> str:
     """`ad.div`."""
     text, type_, (bar, divisor) = state.text, value_type(op.results[0].type), args
-    result, factors = op.results[0].type, by_one_number(state, op, bar)
-    quotient = (
-        text.value(f"fdiv{fast_flags(state, op)} {type_} {bar}, {divisor}")
-        if factors is None
-        else text.value(f"fmul{fast_flags(state, op)} {type_} {factors[0]}, {factors[1]}")
-    )
+    result = op.results[0].type
+    quotient = text.value(f"fdiv{fast_flags(state, op)} {type_} {bar}, {divisor}")
     if state.plain:
         return quotient
     zero, truth = float_of(0.0, result), truth_type(result)

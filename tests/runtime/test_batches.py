@@ -245,37 +245,6 @@ def test_partials_that_are_not_finite_meet_tangents_of_zero() -> None:
         np.testing.assert_allclose(dots, alone, rtol=1e-13, atol=0.0)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_vectors_are_divided_by_numbers_of_every_size(dtype: Any) -> None:
-    """In loops that are no maps: a reciprocal, with scales where it would be infinite, or have few digits."""
-
-    @compile(grad=True, opt=1)
-    def chain(x, d):
-        s = x[0]
-        for i in range(1, x.size):
-            s = (s + x[i]) / d[i]
-            x[i] = s
-        return x
-
-    tiny, largest = np.finfo(dtype).smallest_subnormal, np.finfo(dtype).max
-    steps = [(1.0, 3.0), (0.7 * largest, 0.9 * largest), (8 * tiny, 5 * tiny), (0.0, 0.3)]
-    steps += [(largest, 4.0), (tiny, 2e-7), (1.0, np.inf), (0.0, -tiny), (1.0, tiny), (3.0, 0.0)]
-    for start_, divisor in steps:
-        x, d = np.zeros(4, dtype), np.array([1.0, divisor, 1.5, 1.5], dtype)
-        along = np.array([[start_, 0, 0, 0], [-start_, 0, 0, 1.0]], dtype)
-        alone = along.copy()
-        for one in alone:
-            chain.jvp(x.copy(), d, tangents={"x": one})
-        chain.jvp(x.copy(), d, tangents={"x": along}, batch=2)
-        np.testing.assert_allclose(along, alone, rtol=4 * np.finfo(dtype).eps, atol=2 * tiny)
-        bars = np.array([[0, start_, 0, 0], [0, -start_, 0, 0]], dtype)
-        back, together = (chain.vjp(x.copy(), d, **k)[1] for k in ({}, {"batch": 2}))
-        expected = [back(bar) for bar in bars]
-        np.testing.assert_allclose(
-            together(bars), expected, rtol=4 * np.finfo(dtype).eps, atol=2 * tiny
-        )
-
-
 def cube(x):
     return x * x * x
 
