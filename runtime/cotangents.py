@@ -104,7 +104,7 @@ def shaped(bar: Any, shape: tuple[int, ...], what: str, form: Form = ONE) -> Arr
     if given.shape == form.shape(shape):
         return form.beside(given)
     if form.lanes is None:
-        raise ValueError(f"the cotangent of {what} has shape {given.shape}, and it itself {shape}")
+        raise ValueError(f"the cotangent of {what} has shape {given.shape}, not {shape}")
     raise ValueError(
         f"the cotangents of {what} have shape {given.shape}: with {form.lanes} of them use "
         f"{form.shape(shape)}"
@@ -157,10 +157,12 @@ def _array(spec: Spec, bar: Any, shape: tuple[int, ...] | None, form: Form) -> A
     dtype = _DTYPE[spec["dtype"]]
     given = beside(bar, dtype) if several else keys.as_array(bar).astype(dtype)
     if several and given.shape[-1:] != (form.lanes,):
-        raise ValueError(f"the cotangents of the result are no {form.lanes} ones side by side")
+        raise ValueError(
+            f"the last axis of the cotangent is not {form.lanes}, one for each direction"
+        )
     if given.ndim != spec["rank"] + several:
         raise ValueError(
-            f"the cotangent of the result has shape {given.shape}, and it itself {spec['rank']} dimensions"
+            f"the cotangent of the result has shape {given.shape}; the result has {spec['rank']} dimensions"
         )
     return given
 

@@ -245,7 +245,7 @@ def by_position(
         if np.shape(direction) != shape:
             name, wanted = dispatcher.names[position], f"with batch={batch} use {shape}"
             raise ValueError(
-                f"the direction of {name!r} has shape {np.shape(direction)}, and it itself {own}"
+                f"the direction of {name!r} has shape {np.shape(direction)}, not {own}"
                 if batch is None
                 else f"the directions of {name!r} have shape {np.shape(direction)}: {wanted}"
             )

@@ -240,7 +240,7 @@ class Function:
         if np.shape(direction) != np.shape(primal):
             raise ValueError(
                 f"the direction of {self.parameter_names[position]!r} has shape {np.shape(direction)}, "
-                f"and it itself {np.shape(primal)}"
+                f"not {np.shape(primal)}"
             )
         if isinstance(parameter, ArrayParameter):
             made = parameter.like(primal)
@@ -349,7 +349,7 @@ def shaped(bar: Any, shape: tuple[int, ...], what: str) -> Array:
     """A cotangent as an array; ValueError where it has another shape than what it belongs to."""
     given = np.asarray(bar)
     if given.shape != shape:
-        raise ValueError(f"the cotangent of {what} has shape {given.shape}, and it itself {shape}")
+        raise ValueError(f"the cotangent of {what} has shape {given.shape}, not {shape}")
     return given
 
 

@@ -316,7 +316,7 @@ class Shadows:
             return
         if len(shadow) != len(node.items) if node.kind == "list" else False:
             raise ValueError(
-                f"pullback: the shadow of {node.name!r} has another length than it itself"
+                f"pullback: the shadow of {node.name!r} has another length than its primal"
             )
         if node.items:
             self.holders.append((node, shadow))
@@ -360,7 +360,7 @@ class Shadows:
                 continue
             if changed is None and len(bar) != len(primal):
                 raise ValueError(
-                    f"pullback: the shadow of {node.name!r} has another length than it itself"
+                    f"pullback: the shadow of {node.name!r} has another length than its primal"
                 )
             self.arrays[leaf.index] = np.zeros_like(primal) if changed is not None else bar
 

@@ -124,7 +124,7 @@ class Directions:
     def check_length(self, node: Node, tangent: Any) -> None:
         if len(tangent) != len(node.items):
             raise ValueError(
-                f"{self.call}: the tangent of {node.name!r} has another length than it itself"
+                f"{self.call}: the tangent of {node.name!r} has another length than its primal"
             )
 
     def numbers_in(self, node: Node, tangent: list[Any]) -> Iterator[tuple[Node, str, Any]]:

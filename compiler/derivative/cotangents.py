@@ -124,7 +124,7 @@ def require_extents(
         array.RaiseIfOp(
             emit(arith.AndIOp(wrong, some)),
             "ValueError",
-            f"the cotangent of the result has shape {shape}, and it itself {shape}",
+            f"the cotangent of the result has shape {shape}, not {shape}",
             [*given, *extents],
         )
     )

@@ -210,7 +210,10 @@ WRONG: dict[str, tuple[type[Exception], Any]] = {
     r"the cotangents of u have shape \(4, 2\)": (ValueError, call(None, u=ONES)),
     "use 1 to 64": (ValueError, lambda: parts.vjp(start(), 0.1, 1, batch=65)),
     "use the number of": (TypeError, lambda: parts.vjp(start(), 0.1, 1, batch="2")),
-    "no 2 ones side by side": (ValueError, pull(ONES, (np.ones((4, 3)), None, None, None))),
+    "cotangent is not 2, one for each": (
+        ValueError,
+        pull(ONES, (np.ones((4, 3)), None, None, None)),
+    ),
     "the result has shape": (ValueError, pull(ONES, (np.ones((3, 2)), None, None, None))),
     "use BatchDuplicated with one k": (
         TypeError,

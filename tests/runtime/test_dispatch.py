@@ -89,7 +89,7 @@ UNALIGNED = np.zeros(17, np.uint8)[1:].view(np.float64)
         (np.zeros(2, "M8[s]"), TypeError, "datetime64"),
         (np.zeros(2, [("a", float)]), TypeError, r"structured.*\['a'\]"),
         (np.zeros(2, ">f8"), TypeError, "byte order"),
-        (np.ma.zeros(2), TypeError, "subclass"),
+        (np.ma.zeros(2), TypeError, r"has a mask: pass x\.data and x\.mask"),
         (np.rec.array(np.zeros(2)), TypeError, "subclass"),
         (UNALIGNED, ValueError, "aligned"),
         ((1, b"a"), TypeError, r"x\[1\]"),

@@ -227,7 +227,7 @@ OTHER_WRONG: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
         lambda: times.pushforward(Duplicated(2.0, np.ones(2)), Duplicated(3.0, 0.0)),
     ),
     "type is int": (TypeError, lambda: times.jvp(2.0, 3, tangents={"n": 1.0})),
-    "has shape .2,., and it itself": (
+    "has shape .2,., not": (
         ValueError,
         lambda: times.hvp(2.0, 3.0, direction=np.ones(2)),
     ),

@@ -1805,7 +1805,7 @@ wrong_call(
 wrong_call(
     "a direction of another shape",
     lambda: energy.hvp(X(), direction=np.ones(4)),
-    "has shape .4,., and it itself .3,.",
+    "has shape .4,., not .3,.",
     exception=ValueError,
 )
 wrong_call(

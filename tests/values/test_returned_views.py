@@ -260,7 +260,7 @@ def test_arrays_inside_of_tuples_have_no_cotangent() -> None:
     (_, same, _), back = f.vjp(x, (a, b))
     assert same is b
     assert back((np.ones(3), np.ones(4), np.ones(2))).tolist() == [0.0, 1.0, 2.0]
-    with pytest.raises(ValueError, match=r"shape \(3,\), and it itself \(4,\)"):
+    with pytest.raises(ValueError, match=r"shape \(3,\), not \(4,\)"):
         back((None, np.ones(3), None))
     x_bar = np.zeros(3)
     f.pullback(mutad.Duplicated(x, x_bar), mutad.Const((a, b)), cotangent=(np.ones(3), None, None))

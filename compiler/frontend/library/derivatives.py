@@ -498,5 +498,5 @@ class Operands:
                 wrong = differs if wrong is None else e.emit(arith.OrIOp(wrong, differs))
         if wrong is not None:
             shape = "({},)" if half == 1 else f"({', '.join('{}' for _ in range(half))})"
-            text = f"the direction of '{name}' has shape {shape}, and it itself {shape}"
+            text = f"the direction of '{name}' has shape {shape}, not {shape}"
             e.insert(array.RaiseIfOp(wrong, "ValueError", text, extents))
