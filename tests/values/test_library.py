@@ -15,6 +15,7 @@ from mutad.compiler.frontend.library import CASES, MAKERS
 
 Arguments = tuple[tuple[str, str], ...]
 SHAPES = ((4, 3), (5, 5), (1, 2), (1, 1), (0, 3), (7, 8))
+TIED = (4, 3)
 
 
 def groups(size: int = 12) -> Iterator[tuple[Arguments, tuple[str, ...]]]:
@@ -38,8 +39,14 @@ def function_of_cases(arguments: Arguments, expressions: tuple[str, ...]) -> Cal
 
 
 def arguments_for(arguments: Arguments, shape: tuple[int, ...]) -> list[Any]:
+    """Those of one shape are multiples of a half: many are equal, and equal to what a case compares with."""
     rng = np.random.default_rng(11)
-    return [MAKERS[kind](rng, shape) for _, kind in arguments]
+    made = [MAKERS[kind](rng, shape) for _, kind in arguments]
+    return [np.round(2 * x) / 2 if shape == TIED and is_float(x) else x for x in made]
+
+
+def is_float(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.dtype == np.float64
 
 
 def applicable(
@@ -92,6 +99,53 @@ def close(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
     scale = float(np.max(np.abs(b), initial=0.0, where=np.isfinite(b)))
     cancelled = 4e-16 if b.dtype == np.float64 else 0.0  # of terms of about 1
     return np.allclose(a, b, rtol=4 * 2.3e-16, atol=max(scale * 1e-14, cancelled), equal_nan=True)
+
+
+def test_numbers_at_the_edge_of_their_dtype_are_numpys() -> None:
+    def results(x, y, ks, total):
+        return (
+            np.median(x), np.median(x, axis=0), np.isclose(x, y), np.isclose(x, x - x), np.allclose(x, y),
+            x ** x[::-1], np.power(ks, 3), np.intersect1d(ks, [4, 3, 3]), np.add.outer(ks, 1),
+            np.multiply.outer(ks, 0.5), np.nan_to_num(x), np.nan_to_num(x[0, 0]), np.diff(x), np.ediff1d(x),
+            np.sum(x, axis=0, out=total).copy(), np.mean(x, axis=0, out=total).copy(),
+        )  # fmt: skip
+
+    compiled = mutad.compile(results)
+    rng = np.random.default_rng(3)
+    for dtype in (np.int8, np.uint8, np.uint64):
+        i = np.iinfo(dtype)
+        x, y = (rng.integers(i.min, i.max, (4, 3), dtype, endpoint=True) for _ in range(2))
+        x[0], ks = i.max, np.arange(5).astype(dtype)
+        x = np.maximum(x, 0)  # no negative powers
+        got, want = (f(x, y, ks, np.zeros(3)) for f in (compiled, results))
+        for k, (a, b) in enumerate(zip(got, want, strict=True)):
+            assert (type(a), np.asarray(a).dtype) == (type(b), np.asarray(b).dtype), (k, dtype)
+            np.testing.assert_array_equal(a, b, f"{k} of {dtype}")
+
+
+def test_sums_are_computed_in_the_dtype_of_their_output() -> None:
+    def results(x, y):
+        return (
+            np.sum(x, axis=0, out=y).copy(),
+            np.mean(x, axis=0, out=y).copy(),
+            np.prod(x, axis=0, out=y),
+        )
+
+    x = (np.ones((1000, 2)) + 1e-3).astype(np.float32)
+    for a, b in zip(mutad.compile(results)(x, np.zeros(2)), results(x, np.zeros(2)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+def test_bools_are_numbers_where_numpy_takes_them_for_some() -> None:
+    def results(x, y):
+        return (
+            np.median(x), np.isclose(x, y), np.nan_to_num(x), np.concatenate((x, x[0], x[0, 0]), axis=None)
+        )  # fmt: skip
+
+    x, y = np.array([[True, True], [True, False]]), np.array([True, False])
+    for a, b in zip(mutad.compile(results)(x, y), results(x, y), strict=True):
+        assert (type(a), a.dtype) == (type(b), b.dtype)
+        np.testing.assert_array_equal(a, b)
 
 
 def test_dtypes_are_numpys() -> None:

@@ -86,6 +86,11 @@ def common_dtype(e: Emitter, values: Sequence[Scalar | Array]) -> str:
     return DTYPE_NAME[found]
 
 
+def strong(e: Emitter, value: Scalar | Array) -> Scalar | Array:
+    """The value; a Python number as the array that NumPy makes of it."""
+    return element_type_cast(e, value, dtype_of(value)) if isinstance(value, Scalar) else value
+
+
 def dtype_argument(e: Emitter, value: Value | None, default: str) -> str:
     """The dtype that a `dtype=` argument names."""
     if value is None or isinstance(value, NoneValue):

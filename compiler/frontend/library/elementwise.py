@@ -619,12 +619,13 @@ def repeated(kind: OpKind, exponent: int) -> Lowering:
 
 
 def _integer_power(e: Emitter, base: Operand, exponent: Operand, loop: Sequence[str]) -> Operand:
+    lower = unsigned_power if loop[0] in UNSIGNED else op(math.IPowIOp)
     message = "Integers to negative integer powers are not allowed."
     if not isinstance(exponent, Scalar):
         if loop[1] in SIGNED:
             negative = lowest_is_negative(e, exponent)
             e.insert(array.RaiseIfOp(negative, "ValueError", message))
-        return elementwise(e, [base, exponent], loop, op(math.IPowIOp))
+        return elementwise(e, [base, exponent], loop, lower)
     if exponent.constant is not None and exponent.constant >= 0:
         return elementwise(
             e, [base], (loop[0], loop[2]), repeated(arith.MuliOp, int(exponent.constant))
@@ -635,7 +636,17 @@ def _integer_power(e: Emitter, base: Operand, exponent: Operand, loop: Sequence[
         zero = e.index(0) if exponent.type == "py_int" else like(e, exponent.ssa, 0)
         negative = e.emit(arith.CmpiOp(exponent.ssa, zero, "slt"))
         e.insert(array.RaiseIfOp(negative, "ValueError", message))
-    return elementwise(e, [base, exponent], loop, op(math.IPowIOp))
+    return elementwise(e, [base, exponent], loop, lower)
+
+
+def unsigned_power(e: Emitter, xs: Elements) -> SSAValue:
+    """By half of the exponent, which has no sign: `ipowi` takes its highest bit for one."""
+    base, exponent = xs
+    one = like(e, exponent, 1)
+    half = e.emit(math.IPowIOp(base, e.emit(arith.ShRUIOp(exponent, one))))
+    odd = e.emit(arith.CmpiOp(e.emit(arith.AndIOp(exponent, one)), one, "eq"))
+    factor = e.emit(arith.SelectOp(odd, base, like(e, base, 1)))
+    return e.emit(arith.MuliOp(e.emit(arith.MuliOp(half, half)), factor))
 
 
 def lowest_is_negative(e: Emitter, exponents: Array) -> SSAValue:

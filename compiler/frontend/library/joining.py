@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from xdsl.ir import SSAValue
 
 from ....dialects import array
 from ..emitter import Emitter
 from ..values import Array, NoneValue, Scalar, Tuple, Value
-from . import creation, elementwise, reshape, shapes
+from . import creation, reshape, shapes
 from .assignment import assign_view
 from .cases import Case
+from .dtypes import strong
 from .maps import allocate, extents_of, operand
 from .reductions import one_axis
 
@@ -43,7 +43,7 @@ def concatenate(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
     if isinstance(axis_argument(args, kwargs), NoneValue):
         parts = values.items if isinstance(values, Tuple) else (values,)
         minus_one = [e.constant(-1, "py_int")]
-        flat = [reshape.reshape(e, strong(e, part), minus_one) for part in parts]
+        flat = [reshape.reshape(e, strong(e, operand(e, part)), minus_one) for part in parts]
         return creation.concatenate(e, flat, None)
     if isinstance(values, Tuple):
         return creation.concatenate(e, values.items, axis_argument(args, kwargs))
@@ -83,11 +83,6 @@ def axis_of(e: Emitter, args: Sequence[Value], kwargs: Arguments, rank: int) -> 
 def rank_of(e: Emitter, value: Value) -> int:
     item = operand(e, value, "an item")
     return 0 if isinstance(item, Scalar) else item.rank
-
-
-def strong(e: Emitter, value: Value) -> Value:
-    """The value; a number as the array that it is to NumPy."""
-    return elementwise.apply(e, np.positive, [value]) if isinstance(value, Scalar) else value
 
 
 def rows_of(e: Emitter, rows: Array, name: str) -> tuple[SSAValue, ...]:

@@ -16,7 +16,7 @@ from ..values import Array, NoneValue, Scalar, Value
 from . import contractions, elementwise, overlap, read_only, reshape, shapes
 from .assignment import assign_view, require_same_kind
 from .cases import Case
-from .dtypes import common_dtype
+from .dtypes import common_dtype, strong
 from .maps import allocate, copy, extents_of, mapped, operand
 from .read_only import require_writable
 from .reductions import whole_sum
@@ -92,7 +92,7 @@ def outer_of(ufunc: np.ufunc) -> Callable[[Emitter, list[Value], dict[str, Value
     def call(e: Emitter, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if len(args) != 2:
             e.fail(f"{ufunc.__name__}.outer takes two operands")
-        a, b = operand(e, args[0]), operand(e, args[1])
+        a, b = (strong(e, operand(e, v)) for v in args)
         if not isinstance(a, Scalar) and not isinstance(b, Scalar):
             first, second = contractions.letters(0, a.rank), contractions.letters(a.rank, b.rank)
             a = contractions.spread(e, contractions.Labelled(a, first), (*first, *second))

@@ -30,7 +30,16 @@ from ..values import (
 from . import elementwise, shapes
 from .assignment import assign_view, require_same_kind
 from .cases import Case
-from .dtypes import FLOATS, NUMPY_FORM, cast, dtype_argument, dtype_of, element_type_cast, truth
+from .dtypes import (
+    FLOATS,
+    NUMPY_FORM,
+    cast,
+    common_dtype,
+    dtype_argument,
+    dtype_of,
+    element_type_cast,
+    truth,
+)
 from .maps import Operand, allocate, converted, extents_of, load, map_into, mapped, operand, same
 
 
@@ -263,7 +272,7 @@ def summed(how: Reduction) -> Rule:
     def run(e: Emitter, x: Operand, given: Arguments) -> Value:
         own = dtype_of(x)
         wide = own if own in FLOATS else "u64" if own in UNSIGNED else "i64"
-        dtype = dtype_argument(e, given.dtype, wide)
+        dtype = dtype_argument(e, given.dtype, with_output(e, wide, x, given))
         if dtype == "b1":
             e.fail("sums and products of dtype bool are not supported", way_out="use any or all")
         if isinstance(x, Scalar):
@@ -273,9 +282,15 @@ def summed(how: Reduction) -> Rule:
     return run
 
 
+def with_output(e: Emitter, dtype: str, x: Operand, given: Arguments) -> str:
+    """The dtype that a sum is computed in: an output has a say in it."""
+    return dtype if given.out is None else common_dtype(e, [x, given.out])
+
+
 def mean(e: Emitter, x: Operand, given: Arguments) -> Value:
     own = dtype_of(x)
-    dtype = dtype_argument(e, given.dtype, own if own in FLOATS else "f64")
+    wide = with_output(e, own, x, given) if own in FLOATS else "f64"
+    dtype = dtype_argument(e, given.dtype, wide)
     if dtype not in FLOATS:
         e.fail("mean in an integer dtype is not supported")
     if isinstance(x, Scalar):

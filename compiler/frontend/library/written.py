@@ -21,6 +21,7 @@ from . import (
     written_sums,
 )
 from .cases import Case
+from .plans import as_float
 from .written_matrices import Array, in_order, refuse
 from .written_sorting import place_of
 
@@ -62,6 +63,7 @@ def meshgrid(x: Array, y: Array, indexing: str = "xy") -> Any:
 def isclose(
     a: Array, b: Array, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Array:
+    b = np.asarray(b, as_float(np.asarray(b).dtype))  # what no difference wraps around in
     near = (np.abs(np.subtract(a, b)) <= atol + rtol * np.abs(b)) & np.isfinite(b)
     same = near | np.equal(a, b)
     return same | (np.isnan(a) & np.isnan(b)) if equal_nan else same
@@ -85,7 +87,7 @@ def nan_to_num(x: Array, copy: bool = True, nan: float = 0.0) -> Array:
         refuse("`nan_to_num` of a number is not compiled with copy=False", "leave copy=False out")
     x = x if np.ndim(x) > 0 else np.asarray(x)[()]
     if not np.issubdtype(x.dtype, np.floating):
-        return np.positive(x) if copy else x
+        return np.array(x)[()] if copy else x
     largest = np.finfo(x.dtype).max
     finite = np.where(np.isnan(x), nan, np.clip(x, -largest, largest))
     if copy:

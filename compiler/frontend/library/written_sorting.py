@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .cases import Case
-from .plans import as_float, axis_of, is_exact_in_int64, is_int, upto, whole
+from .plans import as_float, axis_of, is_exact_in_int64, is_int, joined_dtype, upto, whole
 from .written_matrices import Array, in_order, refuse
 
 # Places in order.
@@ -158,7 +158,8 @@ def median(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
     if n == 0:
         return np.mean(a, axis=axis, keepdims=keepdims)
     low, high = ordered[before + ((n - 1) // 2,)], ordered[before + (n // 2,)]
-    found = np.where(n % 2 == 1, high / 1, (low + high) / 2)
+    low, high = np.asarray(low, as_float(a.dtype)), np.asarray(high, as_float(a.dtype))
+    found = np.where(n % 2 == 1, high, (low + high) / 2)
     return with_axis(a, without_nan(ordered, before, found), axis, keepdims)
 
 
@@ -294,8 +295,8 @@ def isin(element: Array, test_elements: Any, invert: bool = False) -> Array:
 
 
 def intersect1d(ar1: Array, ar2: Array) -> Array:
-    u = unique(ar1)
-    return u[isin(u, ar2)]
+    u, other = unique(ar1), np.asarray(ar2)
+    return np.asarray(u[isin(u, other)], joined_dtype(u.dtype, other.dtype))
 
 
 def setdiff1d(ar1: Array, ar2: Array) -> Array:
@@ -346,9 +347,8 @@ def digitize(x: Array, bins: Array, right: bool = False) -> Array:
         falls = falls or bins[i] < bins[i - 1]
     if rises and falls:
         raise ValueError("bins must be monotonically increasing or decreasing")
-    if falls:
-        return bins.size - searchsorted(bins[::-1], x, "right" if right else "left")
-    return searchsorted(bins, x, "left" if right else "right")
+    side = "left" if right else "right"
+    return bins.size - searchsorted(bins[::-1], x, side) if falls else searchsorted(bins, x, side)
 
 
 # Counts.

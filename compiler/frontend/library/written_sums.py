@@ -325,7 +325,8 @@ def difference(a: Array, axis: int) -> Array:
 
 
 def ediff1d(ary: Array) -> Array:
-    return difference(in_order(ary), 0)
+    flat = in_order(ary)
+    return flat[1:] - flat[:-1]
 
 
 def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
