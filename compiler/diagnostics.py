@@ -10,7 +10,7 @@ import sysconfig
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -142,6 +142,16 @@ class CompileError(Exception):
     __module__ = "mutad"  # whose name for it is the one that users know
     names_the_line = True
     """What the runtime knows the class by, which it does not import."""
+    kinds: ClassVar[dict[str, type[CompileError]]] = {}
+    """The classes below, by the names that they have here; to users they are this one, or Python's own."""
+
+    def __init_subclass__(cls, shown: tuple[str, str] = ("mutad", "CompileError")) -> None:
+        cls.kind = cls.__name__
+        cls.kinds[cls.kind] = cls
+        cls.__module__, cls.__name__, cls.__qualname__ = *shown, shown[1]
+
+    def __reduce__(self) -> Any:
+        return restored, (getattr(self, "kind", ""), self.args, self.__dict__)
 
     def __init__(
         self,
@@ -177,6 +187,13 @@ class CompileError(Exception):
         shown = [(one.file, one.line) for one in (self.span, *self.calls) if one is not None]
         if (call.file, call.line) not in shown:
             self.calls.append(call)
+
+
+def restored(kind: str, args: tuple[Any, ...], state: dict[str, Any]) -> CompileError:
+    """An error that was pickled: its class is not found by the name that it shows."""
+    error = CompileError.kinds.get(kind, CompileError)(*args)
+    error.__dict__.update(state)
+    return error
 
 
 class CompilerFault(SystemError):
@@ -241,7 +258,7 @@ def place_of(error: Exception) -> Span | None:
     return noted or found
 
 
-class UndefinedName(CompileError, NameError):
+class UndefinedName(CompileError, NameError, shown=("builtins", "NameError")):
     """A name that the function reads from outside, and that is not there: CPython's NameError."""
 
 

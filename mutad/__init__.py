@@ -44,7 +44,7 @@ from .runtime.concise import concise
 from .runtime.cuda import not_called
 from .runtime.device_arrays import DeviceArray, device_array
 from .runtime.disk_cache import clear_cache
-from .runtime.familiar import NAMES, refuse_options
+from .runtime.familiar import NAMES, refuse_arguments, refuse_options
 from .runtime.foreign import opaque
 from .runtime.function import (
     CompiledFunction,
@@ -330,52 +330,69 @@ def _with_gradient(function: Any) -> Any:
 
 
 @concise
-def grad(function: Callable[..., Any], wrt: Any = 0, **unknown: Never) -> Callable[..., Any]:
+def grad(
+    function: Callable[..., Any], wrt: Any = 0, *others: Never, **unknown: Never
+) -> Callable[..., Any]:
     """A function of `function`'s arguments that returns its gradient with respect to `wrt`."""
     refuse_options("grad", unknown)
+    refuse_arguments("grad", others, wrt)
     return Derivative("grad", _with_gradient(function), wrt)
 
 
 @concise
 def value_and_grad(
-    function: Callable[..., Any], wrt: Any = 0, **unknown: Never
+    function: Callable[..., Any], wrt: Any = 0, *others: Never, **unknown: Never
 ) -> Callable[..., Any]:
     """A function of `function`'s arguments that returns (its value, its gradient)."""
     refuse_options("value_and_grad", unknown)
+    refuse_arguments("value_and_grad", others, wrt)
     return Derivative("value_and_grad", _with_gradient(function), wrt)
 
 
 @concise
-def vjp(function: Callable[..., Any], wrt: Any = 0, **unknown: Never) -> Callable[..., Any]:
+def vjp(
+    function: Callable[..., Any], wrt: Any = 0, *others: Never, **unknown: Never
+) -> Callable[..., Any]:
     """A function of `function`'s arguments that returns (its result, `back`); see `CompiledFunction.vjp`."""
     refuse_options("vjp", unknown)
+    refuse_arguments("vjp", others, wrt)
     return Derivative("vjp", _with_gradient(function), wrt)
 
 
 @concise
-def jvp(function: Callable[..., Any]) -> Callable[..., Any]:
+def jvp(function: Callable[..., Any], *others: Never) -> Callable[..., Any]:
     """A function of `function`'s arguments and `tangents=` that returns (its result, the tangent of that)."""
+    refuse_arguments("jvp", others)
     return Derivative("jvp", _with_gradient(function), None)
 
 
 @concise
-def hvp(function: Callable[..., Any], wrt: Any = 0, **unknown: Never) -> Callable[..., Any]:
+def hvp(
+    function: Callable[..., Any], wrt: Any = 0, *others: Never, **unknown: Never
+) -> Callable[..., Any]:
     """A function of `function`'s arguments and `direction=` that returns its Hessian times the direction."""
     refuse_options("hvp", unknown)
+    refuse_arguments("hvp", others, wrt)
     return Derivative("hvp", _with_gradient(function), wrt)
 
 
 @concise
-def hessian(function: Callable[..., Any], wrt: Any = 0, **unknown: Never) -> Callable[..., Any]:
+def hessian(
+    function: Callable[..., Any], wrt: Any = 0, *others: Never, **unknown: Never
+) -> Callable[..., Any]:
     """A function of `function`'s arguments that returns its Hessian; see `CompiledFunction.hessian`."""
     refuse_options("hessian", unknown)
+    refuse_arguments("hessian", others, wrt)
     return Derivative("hessian", _with_gradient(function), wrt)
 
 
 @concise
-def jacobian(function: Callable[..., Any], wrt: Any = 0, **unknown: Never) -> Callable[..., Any]:
+def jacobian(
+    function: Callable[..., Any], wrt: Any = 0, *others: Never, **unknown: Never
+) -> Callable[..., Any]:
     """A function of `function`'s arguments that returns its Jacobian; see `CompiledFunction.jacobian`."""
     refuse_options("jacobian", unknown)
+    refuse_arguments("jacobian", others, wrt)
     return Derivative("jacobian", _with_gradient(function), wrt)
 
 

@@ -28,11 +28,14 @@ import numpy as np
 from . import keys
 from .concise import concise, with_concise_methods
 from .cotangents import describe
-from .gradients import Const
+from .familiar import needs_direction, needs_tangents
+from .gradients import Const, primal_of
 from .hessian_products import FORWARD_OVER_REVERSE
 from .inspection import Inspection
+from .objects import flat_of
 
 if TYPE_CHECKING:
+    from .dispatch import Dispatcher
     from .function import DifferentiableFunction
     from .sparsity import Sparsity
 
@@ -89,6 +92,7 @@ class Batched:
         loops, bound = self._loops_for(args, kwargs)
         return loops.stacking.pullback(*self._wrapped(bound), cotangent=cotangent)
 
+    @needs_tangents
     def jvp(
         self, *args: Any, tangents: Mapping[str, Any], batch: int | None = None, **kwargs: Any
     ) -> Any:
@@ -136,10 +140,12 @@ class Batched:
         summing, bound, values = self._summing_for(args, kwargs)
         return values, summing.grad(*bound, values, wrt=wrt)
 
+    @needs_direction
     def hvp(self, *args: Any, direction: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """The derivative of the gradients in a direction."""
         return self.value_grad_hvp(*args, direction=direction, wrt=wrt, **kwargs)[2]
 
+    @needs_direction
     def value_grad_hvp(
         self,
         *args: Any,
@@ -195,7 +201,7 @@ class Batched:
     def _loops_for(self, args: Any, kwargs: Any) -> tuple[Loops, tuple[Any, ...]]:
         """The functions for such arguments, and these by position."""
         bound = self._base.dispatcher.bind(*args, **kwargs)
-        return self.loops(tuple(getattr(a, "primal", a) for a in bound)), bound
+        return self.loops(tuple(map(primal_of, bound))), bound
 
     def _summing_for(
         self, args: Any, kwargs: Any
@@ -209,15 +215,8 @@ class Batched:
     def loops(self, values: tuple[Any, ...]) -> Loops:
         """The functions for arguments like these."""
         base = self._base
-        values = tuple(map(stand_in, values))
-        if base.dispatcher.has_objects(values):
-            raise TypeError(
-                f"batch of {base.__qualname__}: its arguments hold objects or lists: "
-                "write a function of the arrays and numbers in them"
-            )
-        item, era = tuple(items(self, values)), base.dispatcher.era
-        pairs = zip(item, self.parameters, strict=True)
-        kinds = (id(era), *(keys.argument_key(value, name) for value, name in pairs))
+        item, era = tuple(items(self, tuple(map(stand_in, values)))), base.dispatcher.era
+        kinds = (id(era), *kinds_of(base.dispatcher, item))
         found = self._loops.get(kinds)
         if found is None:
             function = called(self.function, item)
@@ -231,6 +230,16 @@ class Batched:
 
     def __reduce__(self) -> Any:
         return Batched, (self.function, self.in_axes)
+
+
+def kinds_of(dispatcher: Dispatcher, item: tuple[Any, ...]) -> Iterator[Any]:
+    """What one item's results depend on: the kinds of its arguments, and of objects their structure."""
+    names: Sequence[str] = dispatcher.parameters
+    if dispatcher.has_objects(item):
+        flat, made = flat_of(dispatcher, item)
+        yield flat
+        names, item = flat.structure.names[: len(made.leaves)], made.leaves
+    yield from (keys.argument_key(value, name) for value, name in zip(item, names, strict=True))
 
 
 def stand_in(value: Any) -> Any:
@@ -340,16 +349,14 @@ class Loops:
         self.axes, self.function, self.base = axes, function, base
         self.era = era
         """What the function read from outside, kept as it is what it returns that depends on it."""
-        self.ranks = [np.ndim(v) + (a is not None) for v, a in zip(item, axes, strict=True)]
-        values = (*item, *function.dispatcher.era.captures.values())
-        found = function.dispatcher.specialize(values)
-        self.results = with_kinds(found.results, values)
-        objects = found.metadata.get("records") is not None
-        if objects or any("list" in one for one in leaves_of(self.results)):
+        self.ranks = [0 if a is None else np.ndim(v) + 1 for v, a in zip(item, axes, strict=True)]
+        found = results_of(function.dispatcher, item)
+        if found is None or any("list" in one for one in leaves_of(found)):
             raise TypeError(
                 f"batch of {base.__qualname__}: it returns objects or lists: "
                 "return the arrays and numbers in them"
             )
+        self.results = found
 
     def require_shapes(self) -> None:
         """ValueError where there are no items, and so nobody knows the shapes of results."""
@@ -416,6 +423,31 @@ class Loops:
         made.__qualname__ = f"batch of {self.base.__qualname__}"
         base = self.base
         return compiled(made, base.options, base.dispatcher.compiler, base.has_gradient)
+
+
+def results_of(dispatcher: Dispatcher, item: tuple[Any, ...]) -> Spec | None:
+    """What one item's results are; None where they hold objects or lists."""
+    if dispatcher.has_objects(item):
+        flat, made = flat_of(dispatcher, item)
+        dispatcher, item = flat.dispatcher, flat.values_of(made)
+    values = (*item, *dispatcher.era.captures.values())
+    found = dispatcher.specialize(values)
+    results, records = with_kinds(found.results, values), found.metadata.get("records")
+    return results if records is None else made_of(records["result"], iter(results["items"]))
+
+
+def made_of(recipe: list[Any], parts: Iterator[Spec]) -> Spec | None:
+    """A result that is put together of these parts."""
+    match recipe:
+        case ["flat"]:
+            return next(parts)
+        case ["tuple", None, items]:
+            made = [made_of(one, parts) for one in items]
+            return None if None in made else {"kind": "tuple", "items": made}
+        case ["static", {"value": None}]:
+            return {"kind": "none"}
+        case _:
+            return None
 
 
 def stacking_lines(call: Callable[[str], str], results: Spec, count: str) -> Iterator[str]:

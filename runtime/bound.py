@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Self, cast
 
 from .concise import with_concise_methods
+from .familiar import needs_direction, needs_tangents
 from .inspection import Inspection
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ class Partial(functools.partial[R], Generic[P, R]):
         """`DifferentiableFunction.pullback`; what is given is `Const`."""
         return self._run_wrapped("pullback", args, kwargs)
 
+    @needs_tangents
     def jvp(self, *args: Any, tangents: Mapping[str, Any], **kwargs: Any) -> Any:
         """`DifferentiableFunction.jvp`."""
         return self._run("jvp", args, kwargs, tangents=tangents)
@@ -119,10 +121,12 @@ class Partial(functools.partial[R], Generic[P, R]):
         """`DifferentiableFunction.pushforward`; what is given is `Const`."""
         return self._run_wrapped("pushforward", args, kwargs)
 
+    @needs_direction
     def hvp(self, *args: Any, direction: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """`DifferentiableFunction.hvp`."""
         return self._run("hvp", args, kwargs, direction=direction, wrt=self.named(wrt))
 
+    @needs_direction
     def value_grad_hvp(self, *args: Any, direction: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """`DifferentiableFunction.value_grad_hvp`."""
         chosen = self.named(wrt)

@@ -44,13 +44,28 @@ def concise(method: Callable[P, R]) -> Callable[P, R]:
 
 
 def with_concise_methods(cls: C) -> C:
-    """A class decorator: what users call of it is `concise`."""
+    """A class decorator: what users call of it is `concise`, and `dir` lists that alone."""
+    type.__setattr__(cast("type", cls), "__dir__", for_users)
     for name, value in list(vars(cls).items()):
         if isinstance(value, FunctionType) and (name in CALLED or not name.startswith("_")):
             setattr(cls, name, concise(value))
     return cls
 
 
+def for_users(instance: Any) -> list[str]:
+    """The names of an object that are for users, with those that every function has."""
+    names = object.__dir__(instance)
+    return [n for n in names if n in OF_FUNCTIONS or not (n.startswith("_") or n in FOR_US)]
+
+
+def like_a_function(self: Any) -> list[str]:
+    """The names of an object that is there to be called."""
+    return [n for n in object.__dir__(self) if n in OF_FUNCTIONS]
+
+
+OF_FUNCTIONS = {*dir(FunctionType), "__wrapped__", "__func__", "__self__"}
+FOR_US = {"dispatcher", "loops", "named", "reduced", "shown"}
+"""What one module of the runtime asks another's objects for."""
 CALLED = ("__call__", "__getattr__", "__init__")
 
 

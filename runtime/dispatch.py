@@ -461,9 +461,9 @@ class Dispatcher:
         """Itself, which compiled functions have by this name."""
         return self
 
-    def resolve_wrt(self, wrt: Any) -> tuple[tuple[int, ...], bool]:
-        """Positions of what `wrt` names, and whether that is one name or position."""
-        return keys.resolve_wrt(wrt, self.parameters, self.era.captures.names)
+    def resolve_wrt(self, wrt: Any, option: str = "wrt") -> tuple[tuple[int, ...], bool]:
+        """Positions of what `wrt`, or another option, names, and whether that is one name or position."""
+        return keys.resolve_wrt(wrt, self.parameters, self.era.captures.names, option)
 
     # The ends of the chains.
 

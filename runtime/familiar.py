@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 WRT = "name parameters by wrt=, as in wrt=0 or wrt=('u', 'k')"
 KINDS = "leave it out: code is made for each kind of arguments, and for each text and function among them"
+SIGNATURES = "leave signatures out, code is made at the first call with each kind of arguments"
 NO_PYTHON = "leave it out: what is not compiled is refused"
 IN_PLACE = "leave it out: arrays are updated in place where the program says so"
 ONE_FLOAT = "store what else is computed to an array that is passed, or take vjp or jacobian"
@@ -50,6 +55,45 @@ def refuse_options(name: str, given: Iterable[str]) -> None:
     for option in given:
         advice = f": {OPTIONS[option]}" if option in OPTIONS else ""
         raise TypeError(f"{name}() got an unexpected keyword argument {option!r}{advice}")
+
+
+def refuse_arguments(name: str, others: tuple[Any, ...], wrt: Any = 0) -> None:
+    """TypeError where `mutad.vjp(f, x)` is asked for: what it returns takes the arguments."""
+    several: Iterable[Any] = wrt if isinstance(wrt, tuple | list) else (wrt,)
+    given = (*others, *[one for one in several if type(one) not in (str, int)])
+    if given:
+        parameters = "" if name == "jvp" else " and names or positions of its parameters"
+        raise TypeError(
+            f"{name}() takes a function{parameters}, not {type(given[0]).__name__}: "
+            f"call what it returns, as in {EXAMPLES.get(name, f'mutad.{name}(f)(x)')}"
+        )
+
+
+EXAMPLES = {
+    "jvp": 'mutad.jvp(f)(x, tangents={"x": dx})',
+    "hvp": "mutad.hvp(f)(x, direction=v)",
+    "vjp": "out, back = mutad.vjp(f)(x)",
+}
+
+
+def needing(option: str, example: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Of a method: a TypeError for an option that is not given, in CPython's words, shows how to give it."""
+
+    def decorate(method: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(method)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            if option not in kwargs:
+                missing = f"missing 1 required keyword-only argument: {option!r}"
+                raise TypeError(f"{method.__name__}() {missing}, as in {example}")
+            return method(*args, **kwargs)
+
+        return call
+
+    return decorate
+
+
+needs_tangents = needing("tangents", 'f.jvp(u, k, tangents={"u": du, "k": 1.0})')
+needs_direction = needing("direction", "f.hvp(u, direction=v)")
 
 
 def answering(

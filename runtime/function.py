@@ -34,7 +34,7 @@ from . import (
 from .bound import BoundMethod, partial_of
 from .concise import concise, with_concise_methods
 from .dispatch import Compiler, Dispatcher, Link, require_plain
-from .familiar import OPTIONS
+from .familiar import OPTIONS, SIGNATURES, needs_direction, needs_tangents
 from .hessian_products import FORWARD_OVER_REVERSE
 from .hessian_products import value_grad_hvp as run_hvp
 from .inspection import FRAME, PAGE, Inspection
@@ -95,12 +95,6 @@ DEFAULTS: dict[str, Any] = {
     "deterministic": False,
     "target": "cpu",
 }
-WRAPPERS = (
-    gradients.Duplicated,
-    gradients.BatchDuplicated,
-    gradients.Active,
-    gradients.Const,
-)
 MODES = {"joint": "gradient", "split": "vjp"}
 """What is compiled for each plan of what to save."""
 COUNTED = {"joint": "count", "split": "count-split"}
@@ -199,6 +193,8 @@ class CompiledFunction(Generic[P, R]):
             if isinstance(function, property | functools.cached_property):
                 way_out = f": put @{type(function).__name__} above @compile"
             kind = type(function).__name__
+            if isinstance(function, str | list | tuple) or (home, kind) == ("numba", "Signature"):
+                way_out = f": {SIGNATURES}"
             raise TypeError(f"compile() takes a Python function, not {kind}{way_out}")
         require_plain(function)
         for attribute in LOOKS:
@@ -447,13 +443,14 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         """
         d = self._dispatcher
         wrapped = d.bind(*args, **kwargs)
-        bound = tuple([getattr(a, "primal", a) if type(a) in WRAPPERS else a for a in wrapped])
+        bound = tuple(map(gradients.primal_of, wrapped))
         return d.either(
             bound,
             lambda: gradients.pullback(d, wrapped, cotangent),
             lambda: object_gradients.pullback(d, wrapped, bound, cotangent),
         )
 
+    @needs_tangents
     def jvp(
         self, *args: Any, tangents: Mapping[str, Any], batch: int | None = None, **kwargs: Any
     ) -> tuple[R, Any]:
@@ -485,7 +482,7 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         """
         d = self._dispatcher
         wrapped = d.bind(*args, **kwargs)
-        bound = tuple([getattr(a, "primal", a) if type(a) in WRAPPERS else a for a in wrapped])
+        bound = tuple(map(gradients.primal_of, wrapped))
         if any(type(a) is gradients.BatchDuplicated for a in wrapped):
             return d.plainly("BatchDuplicated", bound, lambda _: run_pushforward(d, wrapped))
         return d.either(
@@ -494,6 +491,7 @@ class DifferentiableFunction(CompiledFunction[P, R]):
             lambda: object_tangents.pushforward(d, wrapped, bound),
         )
 
+    @needs_direction
     def hvp(
         self,
         *args: Any,
@@ -513,6 +511,7 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         """
         return self._products(args, kwargs, wrt, direction, batch, mode, alone=True)[2]
 
+    @needs_direction
     def value_grad_hvp(
         self,
         *args: Any,

@@ -60,6 +60,12 @@ class Const:
     primal: Any
 
 
+def primal_of(argument: Any) -> Any:
+    """An argument of `pullback` or `pushforward` without its wrapper."""
+    kinds = Duplicated, BatchDuplicated, Active, Const
+    return argument.primal if isinstance(argument, kinds) else argument
+
+
 def refuse_overlapping_themselves(
     dispatcher: Dispatcher, values: Sequence[Any], active: Iterable[int]
 ) -> None:

@@ -55,7 +55,7 @@ def argument_key(value: Any, name: str) -> str:
     if describe is None:
         if is_generator(value):
             return "rng"
-        raise TypeError(f"argument {name!r}: {_refusal(value)}")
+        raise TypeError(f"argument {name!r}: {_refusal(value, name)}")
     return describe(value, name)
 
 
@@ -88,7 +88,7 @@ def _array_key(value: Array, name: str) -> str:
     dtype = value.dtype
     kind = DTYPES.get(dtype)
     if kind is None or not dtype.isnative:
-        raise TypeError(f"argument {name!r}: {_dtype_refusal(dtype)}")
+        raise TypeError(f"argument {name!r}: {_dtype_refusal(dtype, name)}")
     flags = value.flags
     if not flags.aligned:
         raise ValueError(
@@ -134,15 +134,15 @@ PLAIN = {kind for kind in _BY_TYPE if kind is not tuple}
 
 WRAPPED = " (mutad.{0}.wrap(f) makes a function of {0}'s own of one that is compiled)"
 ARRAYS = {
-    "torch": "x.numpy(), which shares its memory" + WRAPPED.format("torch"),
-    "jax": "np.array(x)" + WRAPPED.format("jax"),
-    "jaxlib": "np.array(x)" + WRAPPED.format("jax"),
-    "pandas": "x.to_numpy()",
-    "polars": "x.to_numpy()",
-    "xarray": "x.to_numpy()",
-    "tensorflow": "x.numpy()",
-    "cupy": "x.get()",
-    "dask": "x.compute()",
+    "torch": "{x}.numpy(), which shares its memory" + WRAPPED.format("torch"),
+    "jax": "np.array({x})" + WRAPPED.format("jax"),
+    "jaxlib": "np.array({x})" + WRAPPED.format("jax"),
+    "pandas": "{x}.to_numpy()",
+    "polars": "{x}.to_numpy()",
+    "xarray": "{x}.to_numpy()",
+    "tensorflow": "{x}.numpy()",
+    "cupy": "{x}.get()",
+    "dask": "{x}.compute()",
 }
 """By package, what to pass instead of its arrays, tables and tensors."""
 
@@ -153,24 +153,26 @@ def array_of_another(kind: type) -> str | None:
     return ARRAYS.get(package) if hasattr(kind, "__array__") else None
 
 
-def _refusal(value: Any) -> str:
+def _refusal(value: Any, x: str) -> str:
     """Why a value of this type is no argument, and what to pass instead."""
     kind = type(value)
     shown = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     if (instead := array_of_another(kind)) is not None:
-        return f"{shown} is no NumPy array: pass {instead}"
+        return f"{shown} is no NumPy array: pass {instead.format(x=x)}"
     if isinstance(value, list):
-        return "a list has no dtype and no shape: pass np.asarray(x)"
+        return f"a list has no dtype and no shape: pass np.asarray({x})"
     if isinstance(value, np.ndarray):
         if isinstance(value, np.ma.MaskedArray):
-            return f"{shown} has a mask: pass x.data and x.mask, or what x.filled(value) returns"
+            return (
+                f"{shown} has a mask: pass {x}.data and {x}.mask, or what {x}.filled(value) returns"
+            )
         if isinstance(value, np.matrix):
-            return f"{shown} is no plain array: pass np.asarray(x), and write @ for products"
-        return f"{shown} is a subclass of numpy.ndarray: pass np.asarray(x), the plain array"
+            return f"{shown} is no plain array: pass np.asarray({x}), and write @ for products"
+        return f"{shown} is a subclass of numpy.ndarray: pass np.asarray({x}), the plain array"
     if isinstance(value, np.generic):
         if value.dtype in DTYPES:
-            return f"{shown} is not supported: pass np.{value.dtype.name}(x)"
-        return _dtype_refusal(value.dtype)
+            return f"{shown} is not supported: pass np.{value.dtype.name}({x})"
+        return _dtype_refusal(value.dtype, x)
     if isinstance(value, complex):
         return "complex numbers are not supported: pass real and imaginary part"
     if isinstance(value, bytes):
@@ -192,17 +194,20 @@ def register_array(kind: type) -> None:
     PLAIN.add(kind)
 
 
-def _dtype_refusal(dtype: np.dtype[Any]) -> str:
+def _dtype_refusal(dtype: np.dtype[Any], x: str) -> str:
     supported = "float64, float32, int8 to int64, uint8 to uint64 and bool are supported"
     if not dtype.isnative:
         return (
-            f"dtype {dtype.str} has non-native byte order: pass x.astype(x.dtype.newbyteorder('='))"
+            f"dtype {dtype.str} has non-native byte order: "
+            f"pass {x}.astype({x}.dtype.newbyteorder('='))"
         )
     if dtype.names is not None:
-        return f"structured dtypes are not supported: pass the fields, as in x[{dtype.names[0]!r}]"
+        return (
+            f"structured dtypes are not supported: pass the fields, as in {x}[{dtype.names[0]!r}]"
+        )
     if dtype.kind == "f":
         nearest = "float32" if dtype.itemsize < 4 else "float64"
-        return f"dtype {dtype.name} is not supported ({supported}): pass x.astype(np.{nearest})"
+        return f"dtype {dtype.name} is not supported ({supported}): pass {x}.astype(np.{nearest})"
     return f"dtype {dtype} is not supported ({supported})"
 
 
@@ -332,34 +337,35 @@ def overlaps_itself(a: Array) -> bool:
 
 
 def resolve_wrt(
-    wrt: Any, names: Sequence[str], inputs: Sequence[str] = ()
+    wrt: Any, names: Sequence[str], inputs: Sequence[str] = (), option: str = "wrt"
 ) -> tuple[tuple[int, ...], bool]:
     """Positions, and whether `wrt` was one name or position rather than a tuple.
 
-    `inputs` are what the function reads from outside: they have names, and follow the parameters.
+    `inputs` are what the function reads from outside: they have names, and follow the parameters. `option`
+    is what the caller names them by.
     """
     if isinstance(wrt, tuple | list):
         items: Sequence[Any] = wrt
         if not items:
             raise ValueError("wrt is empty: name at least one parameter")
-        positions = tuple(_position(item, names, inputs) for item in items)
+        positions = tuple(_position(item, names, inputs, option) for item in items)
         if len(set(positions)) < len(positions):
             raise ValueError(f"wrt names a parameter twice: {wrt!r}")
         return positions, False
-    return (_position(wrt, names, inputs),), True
+    return (_position(wrt, names, inputs, option),), True
 
 
-def _position(item: Any, names: Sequence[str], inputs: Sequence[str]) -> int:
+def _position(item: Any, names: Sequence[str], inputs: Sequence[str], option: str) -> int:
     if isinstance(item, str):
         known = (*names, *inputs)
         if item in known:
             return known.index(item)
-        raise TypeError(f"wrt: no parameter is called {item!r}; there are {', '.join(known)}")
+        raise TypeError(f"{option}: no parameter is called {item!r}; there are {', '.join(known)}")
     if isinstance(item, int) and not isinstance(item, bool):
         if -len(names) <= item < len(names):
             return item % len(names)
-        raise TypeError(f"wrt: there is no parameter {item}; there are {len(names)}")
-    raise TypeError(f"wrt takes names and positions of parameters, not {item!r}")
+        raise TypeError(f"{option}: there is no parameter {item}; there are {len(names)}")
+    raise TypeError(f"{option} takes names and positions of parameters, not {item!r}")
 
 
 def is_active_key(key: str) -> bool:

@@ -183,7 +183,7 @@ class Function:
     ) -> Iterator[tuple[int, tuple[Array, Array]]]:
         """Put the tangents in `given`; yields those arrays of which compiled code gets copies, with these."""
         for name, tangent in tangents.items():
-            (position,), _ = keys.resolve_wrt(name, self.parameter_names)
+            (position,), _ = keys.resolve_wrt(name, self.parameter_names, option="tangents")
             self.require_compiled("jvp", position)
             parameter, slot = self.parameters[position], f"{self.names[position]}_dot"
             if not isinstance(parameter, ArrayParameter):

@@ -17,7 +17,7 @@ import numpy as np
 
 from . import gradients, keys
 from .columns import LEAF, items_of, parts_of, replace, types_of, width
-from .concise import concise
+from .concise import concise, like_a_function
 from .cotangents import ONE, Form
 from .cotangents import is_float as is_float_result
 from .either import nothing_of
@@ -161,7 +161,7 @@ def parts_of_bar(recipe: list[Any], bar: Any, stores: Sequence[Bars] = ()) -> It
     yield from nothing_of(recipe)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ObjectBack:
     """`back` of a function of objects: see `vjp.Back`."""
 
@@ -171,6 +171,11 @@ class ObjectBack:
     selection: Selection
     result: Any
     """What the kernel returned."""
+
+    def __repr__(self) -> str:
+        return repr(self.back)
+
+    __dir__ = like_a_function
 
     @concise
     def __call__(self, out_bar: Any = None, /, **final: Any) -> Any:

@@ -182,7 +182,7 @@ def jvp(
             raise TypeError(
                 f"jvp: tangents are named by parameters and parts of them, not by {name!r}"
             )
-        item = part_named(flat, name, "jvp")
+        item = part_named(flat, name, "tangents")
         if isinstance(item, int):
             value = flat.dispatcher.values_of(*flat.values_of(made))[item]
             several = batch is not None

@@ -361,8 +361,8 @@ def is_float(leaf: Any) -> bool:
     return type(leaf) in (float, np.float64, np.float32)
 
 
-def part_named(flat: Flat, name: Any, call: str = "wrt") -> Node | int:
-    """The part, or the position of an input, that the argument `call` of a call names."""
+def part_named(flat: Flat, name: Any, option: str = "wrt") -> Node | int:
+    """The part, or the position of an input, that an option of a call names."""
     structure, dispatcher = flat.structure, flat.dispatcher
     count = len(structure.parameters)
     if isinstance(name, str):
@@ -373,13 +373,13 @@ def part_named(flat: Flat, name: Any, call: str = "wrt") -> Node | int:
             return dispatcher.names.index(name)
         known = ", ".join((*structure.parameters, *dispatcher.era.captures.names))
         raise TypeError(
-            f"{call}: no parameter or part of one is called {name!r}; there are {known}"
+            f"{option}: no parameter or part of one is called {name!r}; there are {known}"
         )
     if isinstance(name, int) and not isinstance(name, bool):
         if -count <= name < count:
             return structure.original(structure.nodes[name % count])
-        raise TypeError(f"wrt: there is no parameter {name}; there are {count}")
-    raise TypeError(f"wrt takes names and positions of parameters, not {name!r}")
+        raise TypeError(f"{option}: there is no parameter {name}; there are {count}")
+    raise TypeError(f"{option} takes names and positions of parameters, not {name!r}")
 
 
 def flat_names(flat: Flat, selection: Selection) -> tuple[str, ...]:

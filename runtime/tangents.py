@@ -38,7 +38,7 @@ def jvp(
     """`f.jvp`: the result and its tangent; the arrays among `tangents` are updated as their primals are."""
     given: dict[int, Any] = {}
     for name, tangent in by_name(tangents):
-        (position,), single = dispatcher.resolve_wrt(name)
+        (position,), single = dispatcher.resolve_wrt(name, "tangents")
         assert single
         if batch is None:
             given[position] = as_tangent(values[position], tangent, name, "jvp")

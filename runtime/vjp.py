@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import budgets, in_turn, keys, memory
-from .concise import concise
+from .concise import concise, like_a_function
 from .cotangents import ONE, Form, Spec, cotangents_of, shape_of, shaped
 from .gradients import require_lanes, taken_by, with_groups
 
@@ -148,7 +148,7 @@ class Start:
         return dict(zip(scalars, bars, strict=True))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Back:
     """Pulls cotangents back through one call: `back(out_bar, u=...)`, any number of times.
 
@@ -181,6 +181,12 @@ class Back:
     @property
     def results(self) -> Spec:
         return self.found.results
+
+    def __repr__(self) -> str:
+        source = self.found.metadata.get("source") or {"backward": "back"}
+        return f"<{source['backward']}, which takes cotangents>"
+
+    __dir__ = like_a_function
 
     @concise
     def __call__(self, out_bar: Any = None, /, **final: Any) -> Any:
@@ -258,7 +264,7 @@ class BackInTurn(Back):
         return {p: tuple(one[p] for one in each) for p in each[0]}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BackAgain(Back):
     """The same within a budget: the primal is run again each time, from copies of the arguments."""
 

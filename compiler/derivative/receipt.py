@@ -72,9 +72,9 @@ class Allocated:
     temporary: int | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Receipt:
-    """What a gradient call would save. `print(receipt)` is a table, `to_html` an annotated listing."""
+    """What a gradient call would save: shown as a table; `to_html` writes an annotated listing."""
 
     function: str
     file: str
@@ -84,7 +84,7 @@ class Receipt:
     """Every value that the adjoint reads, saved or not."""
     rolled_back: tuple[RolledBack, ...]
     """The integers that are counted back instead of being saved."""
-    allocated: Callable[[], Allocated] = field(repr=False, compare=False)
+    allocated: Callable[[], Allocated] = field(compare=False)
     budget: Budget | None = None
     """Where there is one: what it means for these arguments."""
     kernels: tuple[KernelFigures, ...] = ()
@@ -184,7 +184,7 @@ class Receipt:
 
         return table(self.kernels)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         budget = [] if self.budget is None else [str(self.budget)]
         budget += self._on_device()
         if not self.saves:

@@ -323,7 +323,7 @@ REFUSED = {
     "m.loss(np.ones((2, 2)), 0.1)":
         "TypeError: argument 'u' has 2 dimensions, and the library was compiled for 1",
     "m.loss(5, 0.1)": "TypeError: argument 'u' is int: pass an array, float64[?]",
-    "m.loss([1.0], 0.1)": "TypeError: argument 'u': a list has no dtype and no shape: pass np.asarray(x)",
+    "m.loss([1.0], 0.1)": "TypeError: argument 'u': a list has no dtype and no shape: pass np.asarray(u)",
     "m.loss(np.ma.array([1.0]), 0.1)": "TypeError: argument 'u': numpy.ma.MaskedArray has a mask: pass",
     "m.loss(np.ones(4), True)": "TypeError: argument 'kappa' is bool, and the library was compiled for float",
     "m.loss(np.ones(4), 1j)": "TypeError: argument 'kappa' is complex, and the library was compiled for",

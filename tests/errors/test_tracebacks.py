@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pickle
 import pydoc
 import traceback
 from collections.abc import Callable
@@ -217,6 +218,27 @@ def test_what_there_is() -> None:
     assert all(hasattr(mutad, name) for name in dir(mutad))
 
 
+@mutad.compile(grad=True, opt=1)
+def cubed(x):
+    return (x**3).sum()
+
+
+def test_a_prompt_shows_what_is_for_users() -> None:
+    """`dir` has what one may ask an object for; what calls return shows in a line, a receipt as its table."""
+    back = cubed.vjp(X)[1]
+    held = Model().method
+    made = [cubed, mutad.batch(cubed), mutad.grad(cubed), held, Model.of_class, cubed.inspect, back]
+    for one in made:
+        assert not [n for n in dir(one) if n.startswith("_") and not n.startswith("__")]
+        assert {"dispatcher", "found", "loops", "shown"}.isdisjoint(dir(one))
+        assert "__call__" in dir(one)
+        assert len(repr(one).splitlines()[0]) < 140
+    assert {"grad", "explain", "inspect", "__wrapped__", "__doc__"} <= {*dir(cubed)}
+    receipt = cubed.explain(X)
+    assert repr(receipt) == str(receipt)
+    assert "saved: 0 bytes" in repr(receipt)
+
+
 def test_help_shows_what_there_is() -> None:
     def spring(x, k=2.0):
         """The energy of a spring."""
@@ -228,3 +250,29 @@ def test_help_shows_what_there_is() -> None:
     shown = pydoc.render_doc(mutad.compile(around), renderer=pydoc.plaintext)
     assert "around(x)" in shown
     assert "compile(grad=True)" in shown
+
+
+@mutad.opaque(returns=float)
+def squared(x):
+    return float(x) ** 2
+
+
+@mutad.rule(squared)
+def squared_rule(x, y):
+    x.cotangent += 2.0 * x.value * y.cotangent
+
+
+REFUSALS: dict[str, Callable[[], Any]] = {
+    "a program": lambda: mutad.compile(refused)(X[0]),
+    "no tangent": lambda: mutad.compile(lambda x: squared(x), grad=True).hvp(1.0, direction=1.0),
+}
+
+
+@pytest.mark.parametrize("title", REFUSALS)
+def test_a_refusal_has_a_name_that_users_know_and_goes_to_other_processes(title: str) -> None:
+    with pytest.raises(mutad.CompileError) as caught:
+        REFUSALS[title]()
+    error = caught.value
+    assert "".join(traceback.format_exception_only(error)) == f"mutad.CompileError: {error}\n"
+    there = pickle.loads(pickle.dumps(error))
+    assert (type(there), str(there)) == (type(error), str(error))

@@ -287,8 +287,63 @@ def test_decorated_functions_are_called_with_all_arguments() -> None:
 
 
 class Holder:
+    """Objects are shared by the items: what one assigns to their fields the next ones see."""
+
+    def __init__(self) -> None:
+        self.k, self.w, self.calls = 2.0, np.arange(1.0, 4.0), 0
+
+    @compile(grad=True, opt=1)
     def method(self, x):
-        return x
+        return self.k * (self.w * x * x).sum()
+
+    @compile(grad=True, opt=1)
+    def several(self, x):
+        self.calls += 1
+        self.k = 0.5 * self.k
+        x *= self.k
+        return x * self.w, (self.k, None), self.calls
+
+    def returned(self, x):
+        return self
+
+
+def test_a_method_maps_its_arguments_and_shares_its_object() -> None:
+    held, x = Holder(), arrays(2, 3)
+    mapped, alone = batch(held.method), Holder().method
+    assert np.array_equal(mapped(x), [alone(row) for row in x])
+    assert np.array_equal(mapped.grad(x), [alone.grad(row) for row in x])
+    shared = mapped.grad(x, wrt=("self.k", "self.w"))
+    each = [alone.grad(row, wrt=("self.k", "self.w")) for row in x]
+    np.testing.assert_allclose(shared[0], each[0][0] + each[1][0])
+    np.testing.assert_allclose(shared[1], each[0][1] + each[1][1])
+    product = [alone.hvp(row, direction=row.copy()) for row in x]
+    assert np.array_equal(mapped.hvp(x, direction=x.copy()), product)
+    assert np.array_equal(mapped.vjp(x)[1](np.ones(2)), mapped.grad(x))
+    shadow = np.zeros((2, 3))
+    mapped.pullback(Duplicated(x, shadow), cotangent=np.ones(2))
+    assert np.array_equal(shadow, mapped.grad(x))
+    held.k, alone.__self__.k = 3, 3  # another kind
+    assert np.array_equal(mapped(x), [alone(row) for row in x])
+    assert np.array_equal(batch(mapped)(np.stack((x, x)))[1], mapped(x))
+
+
+def test_items_see_what_those_before_assigned_to_fields() -> None:
+    held, reference, x = Holder(), Holder(), arrays(3, 3)
+    y = x.copy()
+    moved, (k, nothing), calls = batch(held.several)(x)
+    expected = [reference.several(row) for row in y]
+    assert np.array_equal(moved, [one[0] for one in expected])
+    assert np.array_equal(x, y)
+    assert nothing is None
+    assert (list(k), list(calls)) == ([1.0, 0.5, 0.25], [1, 2, 3])
+    assert (held.k, held.calls) == (reference.k, reference.calls)
+
+
+def test_lists_and_dicts_are_shared() -> None:
+    mapped = batch(lambda x, o, d: x * o[0] + d["b"], in_axes=(0, None, None))
+    x = arrays(3)
+    assert np.array_equal(mapped(x, [2.0, 1.0], {"b": 3.0}), x * 2.0 + 3.0)
+    assert mapped.grad(x, [2.0, 1.0], {"b": 3.0}, wrt=2) == {"b": 3.0}
 
 
 WRONG: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
@@ -326,13 +381,13 @@ WRONG: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
         TypeError,
         lambda: batch(lambda x: [x, x])(arrays(2)),
     ),
-    "its arguments hold objects or lists": (
+    "batch of Holder.returned: it returns objects": (
         TypeError,
-        lambda: batch(lambda x, o: x, in_axes=(0, None))(arrays(2), [1.0]),
+        lambda: batch(Holder().returned)(arrays(2)),
     ),
-    "batch of Holder.method: its arguments hold objects": (
+    "argument 'o' is list, and is mapped over axis 0": (
         TypeError,
-        lambda: batch(Holder().method)(arrays(2)),
+        lambda: batch(lambda x, o: x)(arrays(2), [1.0]),
     ),
     "missing 1 required positional argument": (TypeError, lambda: heats(arrays(2, 5))),
 }

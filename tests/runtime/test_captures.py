@@ -5,8 +5,10 @@ from __future__ import annotations
 import colorsys
 import gc
 import logging
+import pickle
 import sys
 import threading
+import traceback
 import types
 from collections.abc import Callable, Generator
 from typing import Any
@@ -137,8 +139,10 @@ def test_a_missing_name_is_found_when_it_comes():
         assert f(2.0) == 6.0
     finally:
         del globals()["COMES_LATER"]
-    with pytest.raises(NameError, match="'COMES_LATER' is not defined"):
+    with pytest.raises(NameError, match="'COMES_LATER' is not defined") as caught:
         f(2.0)
+    there = pickle.loads(pickle.dumps(caught.value))
+    assert "".join(traceback.format_exception_only(there)) == f"NameError: {caught.value}\n"
 
 
 # Closures.

@@ -1525,6 +1525,11 @@ def energy(x, k=2.0):
 
 
 @mutad.compile(grad=True, opt=0)
+def of_a_grid(g):
+    return g.n * 2.0
+
+
+@mutad.compile(grad=True, opt=0)
 def of_an_int(n):
     return n * 2
 
@@ -1778,6 +1783,11 @@ wrong_call(
     lambda: (total(np.ma.masked_equal(X(), 1.0).filled(0.0)), 5.0),
 )
 wrong_call(
+    "another masked array",
+    lambda: of_an_int(np.ma.masked_equal(X(), 1.0)),
+    "has a mask: pass n.data and n.mask, or what n.filled",
+)
+wrong_call(
     "half precision",
     lambda: total(X().astype(np.float16)),
     "pass x.astype.np.float32.",
@@ -1789,7 +1799,47 @@ wrong_call("too few", lambda: energy(), "missing 1 required positional argument:
 wrong_call(
     "too many", lambda: energy(X(), 1.0, 2.0), "takes from 1 to 2 positional arguments but 3"
 )
-wrong_call("tangents of no name", lambda: energy.jvp(X(), tangents={"y": X()}), "there are x, k")
+wrong_call(
+    "tangents of no name",
+    lambda: energy.jvp(X(), tangents={"y": X()}),
+    "^tangents: no parameter is called 'y'; there are x, k",
+)
+wrong_call(
+    "tangents of no part",
+    lambda: of_a_grid.jvp(Grid(2.0), tangents={"g.m": 1.0}),
+    "^tangents: no parameter or part of one is called 'g.m'",
+)
+wrong_call(
+    "jvp as JAX has it",
+    lambda: energy.jvp((X(),), (X(),)),
+    r"jvp.. missing 1 required keyword-only argument: 'tangents', as in f.jvp.u, k, tangents=.\"u\": du",
+    lambda: (energy.jvp(X(), tangents={"x": X()})[1], GRADIENT @ X()),
+)
+wrong_call(
+    "jvp as JAX has it, of a function",
+    lambda: mutad.jvp(energy, (X(),), (X(),)),
+    r"call what it returns, as in mutad.jvp.f..x, tangents=",
+    lambda: (mutad.jvp(energy)(X(), tangents={"x": X()})[1], GRADIENT @ X()),
+)
+wrong_call(
+    "vjp as JAX has it",
+    lambda: mutad.vjp(energy, X(), 1.0),
+    r"not float: call what it returns, as in out, back = mutad.vjp.f..x.",
+    lambda: (mutad.vjp(energy)(X())[1](1.0), GRADIENT),
+)
+wrong_call("wrt an array", lambda: mutad.grad(energy, X()), r"not ndarray: call what it returns")
+wrong_call(
+    "hvp as PyTorch has it",
+    lambda: energy.hvp(X(), X()),
+    "missing 1 required keyword-only argument: 'direction', as in f.hvp.u, direction=v",
+)
+wrong_call(
+    "a signature",
+    lambda: mutad.compile("float64(float64[:])"),
+    "not str: leave signatures out, code is made at the first call",
+    lambda: (mutad.compile(lambda x: x.sum())(X()), 6.0),
+)
+wrong_call("signatures", lambda: mutad.compile(["f8(f8[:])"]), "not list: leave signatures out")
 wrong_call(
     "tangents in a tuple",
     lambda: energy.jvp(X(), tangents=(X(),)),
