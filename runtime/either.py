@@ -1,4 +1,4 @@
-"""Results of which the run decides what they are: None or a number, an object or None, one word or another.
+"""Results whose kind is known at run time only: None or a number, an object or None, one word or another.
 
 The kernel returns a number that says which, and the parts of all of them; those of what it is not are there,
 and mean nothing. Of its recipes at most one is of anything else than an object known while compiling.
@@ -17,7 +17,7 @@ Recipe = list[Any]
 
 
 def is_choice(records: dict[str, Any] | None) -> bool:
-    """Whether the run decides of which kind the result is."""
+    """Whether the kind of the result is known at run time only."""
     return records is not None and records["result"][0] == "choice"
 
 

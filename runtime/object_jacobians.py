@@ -115,8 +115,8 @@ def call_of(dispatcher: Dispatcher, bound: tuple[Any, ...], wrt: Any, call: str)
     if records is not None:
         if call != "hessian" and not is_open(records["result"]):
             raise TypeError(
-                f"{call} of {dispatcher.function.__qualname__}: its result holds a list, or what only a run "
-                "decides: return numbers, arrays, tuples or objects"
+                f"{call} of {dispatcher.function.__qualname__}: its result holds a list, or something "
+                "whose kind is known at run time only: return numbers, arrays, tuples or objects"
             )
         start = replace(start, parts=len(list(nothing_of(records["result"]))))
     return Call(flat, made, selection, start, values, records)

@@ -72,7 +72,7 @@ def met_stores(stores: Sequence[Store], objects: Any, leaves: Sequence[Any]) -> 
 
 @dataclass
 class Pending:
-    """The cotangents of the items of a list, or of one item, of which the run knows the places."""
+    """The cotangents of the items of a list, or of one item, whose places are known at run time."""
 
     store: Bars
     bars: Sequence[Any]

@@ -104,7 +104,7 @@ def base_of(kind: str) -> str:
 
 
 def shown(message: str, *, quoted: bool = False) -> str:
-    """What `str` makes of an exception; numbers that only a run knows are shown as `?`.
+    """What `str` makes of an exception; numbers known at run time only are shown as `?`.
 
     `quoted`: of one argument it shows the `repr`, as KeyError does.
     """

@@ -1,4 +1,4 @@
-"""Values of which the run decides what they are: one function or another, None or a number.
+"""Values whose kind is known at run time only: one function or another, None or a number.
 
     g = math.sin if x > 0 else math.cos        %g = scf.if %c -> index { 0 } else { 1 }
     return g(x)                                scf.if (%g == 0) { sin } else { cos }

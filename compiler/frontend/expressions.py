@@ -235,7 +235,7 @@ class Expressions(Operators):
             )
 
     def chosen_item(self, value: Tuple, index: Scalar) -> Value | None:
-        """An item of a tuple or list of functions, where only the run knows which."""
+        """An item of a tuple or list of functions, by an index known at run time."""
         items = tuple(value.items)
         if choices.item_of(self, items, index.ssa) is None:
             return None

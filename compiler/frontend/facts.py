@@ -87,7 +87,7 @@ class Facts:
     heaps: dict[type, ListKey] = field(default_factory=dict[type, ListKey])
     """The classes whose objects are known by their places in a store (`data.heaps`)."""
     heap_stores: dict[StoreKey, None] = field(default_factory=dict[StoreKey, None])
-    """The stores of what is in their fields that functions which call themselves ask for."""
+    """Stores of objects that recursive functions need, because of what the fields hold."""
     field_numbers: dict[object, int] = field(default_factory=dict[object, int])
     """The numbers of the stores of what is in their fields."""
     ragged: set[ListKey] = field(default_factory=set[ListKey])
@@ -119,7 +119,7 @@ class Facts:
     hashed: set[tuple[tuple[int, ...], int]] = field(
         default_factory=set[tuple[tuple[int, ...], int]]
     )
-    """The dicts whose keys only the run knows (`data.hashed`)."""
+    """The dicts whose keys are known at run time only (`data.hashed`)."""
     written_out: set[int] = field(default_factory=set[int])
     """The comprehensions of few arrays whose shapes are known one by one."""
     unrolled: set[tuple[tuple[int, ...], int]] = field(

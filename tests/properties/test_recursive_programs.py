@@ -1,4 +1,4 @@
-"""Generated programs that call themselves: values, side effects, exceptions and gradients."""
+"""Generated recursive programs: values, side effects, exceptions and gradients."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The grammar of `small_programs`, with `break`, `continue`, `return` and `else`; `try` in all its forms,
 around statements and calls that may raise; arrays that change places in nests and on branches; views
-that move; names that only some paths bind; slices whose bounds the run decides; and three names from
+that move; names that only some paths bind; slices whose bounds are known at run time; and three names from
 outside, a vector `G`, a float `H` and an int `K`. A program may raise what CPython raises.
 """
 
@@ -32,7 +32,7 @@ class ControlScope(Scope):
     maybe: tuple[str, ...] = ()
     """Scalars that some paths have not bound."""
     is_steady: bool = False
-    """Arrays keep their names, and no slice has a length that the run decides: neither must hang on values
+    """Arrays keep their names, and no slice has a length known at run time only: neither must hang on values
     that a gradient saves."""
     is_loop: bool = False
     """A `break` or `continue` has a loop to leave."""
@@ -283,7 +283,7 @@ class ControlWriter(Writer):
             lines.append(f"s += 0.2 * {c}" + "[-1]" * is_array)
         return lines, scope
 
-    # Slices whose bounds the run decides.
+    # Slices whose bounds are known at run time.
 
     def bound(self, scope: ControlScope) -> str:
         choices = ["0", "1", "n - 1", "n // 2", "K", "p[0]", "n"]

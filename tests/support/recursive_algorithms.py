@@ -1,4 +1,4 @@
-"""Algorithms that call themselves with new arrays: tables of values and of gradients compile them."""
+"""Recursive algorithms with new arrays: tables of values and of gradients compile them."""
 
 import numpy as np
 

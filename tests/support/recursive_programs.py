@@ -1,4 +1,4 @@
-"""Programs around a nested function that calls itself: it returns numbers, new arrays and objects, changes
+"""Programs around a nested recursive function: it returns numbers, new arrays and objects, changes
 what it is given and what is around, raises and catches.
 
 What it does depends on the depth only, so programs are smooth where they do not raise.

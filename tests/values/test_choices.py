@@ -1,4 +1,4 @@
-"""Values of which the run decides what they are: functions chosen at run time, None or a number."""
+"""Values whose kind is known at run time only: functions chosen at run time, None or a number."""
 
 import enum
 import functools

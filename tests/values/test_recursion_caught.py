@@ -1,4 +1,4 @@
-"""Exceptions that leave functions which call themselves: caught by callers, on the way, and not at all."""
+"""Exceptions that leave recursive functions: caught by callers, on the way, and not at all."""
 
 import math
 import sys

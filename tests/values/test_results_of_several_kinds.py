@@ -1,4 +1,4 @@
-"""Results of which the run decides what they are: None or a number, an array, a tuple; words."""
+"""Results whose kind is known at run time only: None or a number, an array, a tuple; words."""
 
 import math
 from dataclasses import dataclass

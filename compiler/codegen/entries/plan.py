@@ -135,7 +135,7 @@ class EntryPlan:
     assumed: tuple[Form, ...]
     """What the kernel assumes of the extents and ints among its arguments."""
     recursive: bool = False
-    """Whether functions of the module call themselves."""
+    """Whether functions of the module are recursive."""
     of_parts: bool = False
     """Whether the first of several results is the function's own, the others what it has assigned."""
     tangents: Tangents = field(default_factory=Tangents)

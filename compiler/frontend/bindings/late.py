@@ -30,7 +30,7 @@ from .roots import is_inside, is_placeholder
 
 
 class Unshaped(Exception):
-    """The shape depends on what only an iteration knows."""
+    """The shape depends on a value of one iteration."""
 
 
 class LateBuffers:

@@ -49,9 +49,7 @@ def binding_of(lowering: Context, frame: Frame, name: str) -> Binding | None:
     if cell is None:
         return frame.env.get(name)
     if lowering.importer is not None:
-        lowering.importer(
-            frame, cell
-        )  # refuses the cells of functions around one that calls itself
+        lowering.importer(frame, cell)  # refuses the cells of functions around a recursive one
     return lowering.frame.env.get(lowering.objects.name(cell, name))
 
 

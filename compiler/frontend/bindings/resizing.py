@@ -54,7 +54,7 @@ def place_of(lowering: Rebindings, initial: SSAValue, name: str) -> Place:
 
 
 def is_shapeless(leaf: SSAValue) -> bool:
-    """True for an array of which only the run knows whether it is there."""
+    """True for an array that may or may not be there at run time."""
     return not is_placeholder(strip_casts(leaf)) and may_be_nothing(leaf)
 
 

@@ -1,4 +1,4 @@
-"""One private function for a function that calls itself: lowered by itself, handed what it reads around."""
+"""One private function for each recursive function: lowered separately, handed what it reads around."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ class Activation(Build):
             return imported(binding, self)
         except Formless:
             raise self.lowering.refusal(
-                None, "a function that calls itself reads something that is no number or array",
+                None, "a recursive function reads something that is no number or array",
                 "pass it as an argument",
             ) from None  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Forms: what is known while compiling of the arguments and the results of a function that calls itself.
+"""Forms: what is known while compiling of the arguments and the results of a recursive function.
 
 A form is a value with its SSA values taken out: types, ranks and layouts of numbers and arrays, and which
 function, string or list it is. A function is lowered once for each form of its arguments::

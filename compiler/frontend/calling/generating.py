@@ -109,7 +109,7 @@ def consumer_key(
     function: object, own: ast.FunctionDef, file: str, node: ast.AST
 ) -> tuple[ast.AST, object]:
     """By what a generator function made to consume its items is known. What visits them is one function for
-    all loops, so that a generator that calls itself is a function that does; ours end while compiling."""
+    all loops, so that a recursive generator is a recursive function; ours end while compiling."""
     if function in comprehensions.VISITING and file != standard_iterators.__file__:
         return own, function
     return node, own

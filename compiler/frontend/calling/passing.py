@@ -1,4 +1,4 @@
-"""Objects that a call of a function which calls itself passes: among its arguments, and captured ones.
+"""Objects that a call of a recursive function passes: among its arguments, and captured ones.
 
 In the frontend an object is an identity, and its fields are names of the frame that runs. A call hands the
 fields over as arguments, the callee binds them to the fields of objects of its own, and what it has assigned

@@ -137,7 +137,7 @@ def is_recursive(lowering: Calls, definition: Definition) -> bool:
 
 
 def found(lowering: Calls, definition: Definition) -> Again:
-    """A function calls itself: the next build knows."""
+    """A function is recursive: the next build knows."""
     lowering.facts.recursive.add(definition)
     lowering.facts.changed = True
     return Again()

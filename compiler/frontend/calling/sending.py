@@ -1,4 +1,4 @@
-"""New arrays that a function which calls itself returns.
+"""New arrays that a recursive function returns.
 
 Memory that an activation allocates ends with it. So a new array goes through a buffer of the function that
 is compiled, one for each place in the results, which every activation is handed: the callee copies its array

@@ -171,7 +171,7 @@ def keywords(lowering: Any, named: Iterable[tuple[ast.keyword, Value]]) -> dict[
 
 
 def whole(lowering: Any, function: Value, node: ast.Call) -> Value | None:
-    """`zip(*m)`, and `min(*l)` and `max(*l)` of as many items as only the run knows; None for other calls."""
+    """`zip(*m)`, and `min(*l)` and `max(*l)` of a number of items known at run time; None for other calls."""
     called = function.object if isinstance(function, Static) else None
     if called not in (zip, min, max) or len(node.args) != 1 or node.keywords:
         return None

@@ -329,7 +329,7 @@ class Constructing(ObjectOperators):
             for found in self.unrolled_items(node, pair):
                 assert isinstance(found, Tuple)
                 items[self.constant_key(found.items[0], node.key)] = found.items[1]
-        except CompileError:  # what it is made of only the run knows
+        except CompileError:  # what it is made of is known at run time
             hashed.learn_at(self, place)
             raise
         return self.dict_of(items, place)

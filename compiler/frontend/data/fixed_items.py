@@ -1,4 +1,4 @@
-"""Items of tuples and lists of known length, where only the run knows which.
+"""Items of tuples and lists of known length, by an index known at run time.
 
     ws = [a, b]                 %at = array.index %k of %c2, "list index out of range"
     ws[k][0] = 1.0              %second = arith.cmpi sge, %at, %c1

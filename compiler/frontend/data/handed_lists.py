@@ -1,4 +1,4 @@
-"""Lists that a function which calls itself is handed: the lists of the functions around and of its caller.
+"""Lists that a recursive function is handed: the lists of the functions around and of its caller.
 
 A list is told apart by its key, so the function is lowered for this list; the buffers and the cell of the
 length are further arguments. So are the columns of objects that are known by their places (`heaps`), and what

@@ -1,4 +1,4 @@
-"""Dicts, sets and deques of which only the run knows what is in them: objects of `standard_tables`' classes.
+"""Dicts, sets and deques whose contents are known at run time only: objects of `standard_tables`' classes.
 
 d = {}; d[i] = v           d = Dict(); d[i] = v        where a key is no constant, or comes in a loop
 {i * i for i in r}         Set(i * i for i in r)

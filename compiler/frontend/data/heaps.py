@@ -1,4 +1,4 @@
-"""Objects that the run refers to: which object a name or a field is, only the run knows.
+"""Objects behind references: which object a name or a field is, is known at run time only.
 
     head = None                              %head = -1
     for x in xs:

@@ -1,4 +1,4 @@
-"""Items of dicts whose keys the run decides: one branch for each key that it may be.
+"""Items of dicts by keys known at run time only: one branch for each key that it may be.
 
     counts = {"up": 0, "down": 0}
     counts["up" if v > 0 else "down"] += 1        if the first is meant: counts["up"] += 1

@@ -160,7 +160,7 @@ def loaded(lowering: Context, memory: Array, at: SSAValue, type_: str) -> Scalar
 
 
 def item_at(lowering: Context, value: Tuple, index: Scalar, node: ast.AST) -> Value:
-    """`value[index]` of a tuple or fixed list, where only the run knows the index."""
+    """`value[index]` of a tuple or fixed list, by an index known at run time."""
     e = lowering.e
     kind = "list" if isinstance(value, FixedList) else "tuple"
     at = place(e, index, e.index(len(value.items)), f"{kind} index out of range")
