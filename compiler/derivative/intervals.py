@@ -1,7 +1,7 @@
 """Between which bounds an integer of a function lies, for given arguments.
 
-Extents, counters and what is computed from them are known on entry: their bounds are equal. Of what is
-known at run time only, often a bound is known: a slice is at most as long as its array, the trips of a loop that may
+Extents, counters and what is computed from them are known on entry: their bounds are equal. What is known
+at run time only has a bound, often: a slice is at most as long as its array, the trips of a loop that may
 leave early are at most its count, what a branch does is done at most once.
 """
 
