@@ -107,7 +107,8 @@ def test_numbers_at_the_edge_of_their_dtype_are_numpys() -> None:
             np.median(x), np.median(x, axis=0), np.isclose(x, y), np.isclose(x, x - x), np.allclose(x, y),
             x ** x[::-1], np.power(ks, 3), np.intersect1d(ks, [4, 3, 3]), np.add.outer(ks, 1),
             np.multiply.outer(ks, 0.5), np.nan_to_num(x), np.nan_to_num(x[0, 0]), np.diff(x), np.ediff1d(x),
-            np.sum(x, axis=0, out=total).copy(), np.mean(x, axis=0, out=total).copy(),
+            np.sum(x, axis=0, out=total).copy(), np.mean(x, axis=0, out=total).copy(), np.nanmean(x, axis=0),
+            np.diff(x, n=0, append=0.5), np.select([x > 1], [x], y),
         )  # fmt: skip
 
     compiled = mutad.compile(results)
@@ -134,6 +135,22 @@ def test_sums_are_computed_in_the_dtype_of_their_output() -> None:
     x = (np.ones((1000, 2)) + 1e-3).astype(np.float32)
     for a, b in zip(mutad.compile(results)(x, np.zeros(2)), results(x, np.zeros(2)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+def test_dtypes_of_choices_are_those_of_all() -> None:
+    def results(x, y):
+        total = np.zeros(3, np.result_type(x, y))
+        return (
+            np.select([x > 1, x < 0], [x, 1], 0.5),
+            np.select([x > 1], [x], y),
+            np.around(x),
+            total,
+        )
+
+    x, y = np.array([0.5, 2.0, -1.0], np.float32), np.array([1.0, 2.0, 3.0])
+    for a, b in zip(mutad.compile(results)(x, y), results(x, y), strict=True):
+        assert (type(a), np.asarray(a).dtype) == (type(b), np.asarray(b).dtype)
+        np.testing.assert_array_equal(a, b)
 
 
 def test_bools_are_numbers_where_numpy_takes_them_for_some() -> None:

@@ -11,7 +11,7 @@ from ..emitter import Emitter
 from ..values import NUMPY_DTYPE, Array, NoneValue, Scalar, Static, Struct, Tuple, Value
 from . import creation, read_only, shapes
 from .cases import Case
-from .dtypes import dtype_of
+from .dtypes import common_dtype, dtype_of
 from .maps import extents_of, operand, viewable
 from .shapes import constant_value
 
@@ -47,6 +47,13 @@ def limits(kind: Any) -> Any:
             e.fail(str(error))
 
     return call
+
+
+def result_type(e: Emitter, *values: Value) -> Value:
+    """`np.result_type` of arrays and numbers."""
+    if not values:
+        e.fail("at least one array or dtype is required")
+    return Static(NUMPY_DTYPE[common_dtype(e, [operand(e, v, "result_type") for v in values])])
 
 
 def issubdtype(e: Emitter, value: Value, kind: Value) -> Value:

@@ -126,11 +126,6 @@ def as_float(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.kind == "f" else np.dtype(float)
 
 
-def joined_dtype(first: np.dtype[Any], second: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of an array that holds the elements of both."""
-    return np.result_type(first, second)
-
-
 def weighted_dtype(values: np.dtype[Any], weights: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype that a weighted mean is computed in."""
     return np.result_type(as_float(values), weights)
@@ -168,8 +163,7 @@ def hash_of_word(word: str) -> int:
 PLANS: frozenset[Callable[..., Any]] = frozenset(
     (
         axis_of, axes_of, moved, swapped, reversing, widened, quarters, whole, at_axis, upto, is_int,
-        as_float, norm_kind, joined_dtype, weighted_dtype, scan_dtype, hash_of_word, is_exact_in_int64,
-        paired, contraction,
+        as_float, norm_kind, weighted_dtype, scan_dtype, hash_of_word, is_exact_in_int64, paired, contraction,
     )
 )  # fmt: skip
 """All of them."""

@@ -104,9 +104,10 @@ def sinc(x: Array) -> Array:
 
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
-    chosen = default
+    dtype = np.result_type(*choicelist, default)
+    chosen = np.asarray(default, dtype)
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=False):
-        chosen = np.where(condition, choice, chosen)
+        chosen = np.where(condition, np.asarray(choice, dtype), chosen)
     return chosen
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .cases import Case
-from .plans import as_float, axis_of, is_exact_in_int64, is_int, joined_dtype, upto, whole
+from .plans import as_float, axis_of, is_exact_in_int64, is_int, upto, whole
 from .written_matrices import Array, in_order, refuse
 
 # Places in order.
@@ -296,7 +296,7 @@ def isin(element: Array, test_elements: Any, invert: bool = False) -> Array:
 
 def intersect1d(ar1: Array, ar2: Array) -> Array:
     u, other = unique(ar1), np.asarray(ar2)
-    return np.asarray(u[isin(u, other)], joined_dtype(u.dtype, other.dtype))
+    return np.asarray(u[isin(u, other)], np.result_type(u, other))
 
 
 def setdiff1d(ar1: Array, ar2: Array) -> Array:

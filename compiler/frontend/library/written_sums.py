@@ -132,6 +132,8 @@ def nancumsum(a: Array, axis: Any = None, dtype: Any = None, out: Any = None) ->
 
 
 def nanmean(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
+    if is_int(np.asarray(a).dtype):
+        return np.mean(a, axis=axis, keepdims=keepdims)
     count = np.sum(~np.isnan(a), axis=axis, keepdims=keepdims)
     return nansum(a, axis, keepdims) / floats_like(count, a)
 
@@ -142,6 +144,8 @@ def floats_like(count: Array, a: Array) -> Array:
 
 
 def nanvar(a: Array, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Array:
+    if is_int(np.asarray(a).dtype):
+        return var(a, axis, ddof, keepdims)
     apart = np.where(np.isnan(a), 0, a - nanmean(a, axis, True))
     count = np.sum(~np.isnan(a), axis=axis, keepdims=keepdims) - ddof
     total = np.sum(apart * apart, axis=axis, keepdims=keepdims)
@@ -302,6 +306,8 @@ def diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = None, append: Any 
     if a.ndim == 0:
         raise ValueError("diff requires input that is at least one dimensional")
     along = axis_of(axis, a.ndim)
+    if n == 0:
+        return a
     if prepend is not None:
         a = np.concatenate((one_row(prepend, a, along), a), axis=along)
     if append is not None:
