@@ -69,7 +69,7 @@ format: $(VENV)/.dev  ## Rewrite the sources in house style
 	$(BIN)/ruff format .
 
 docs: $(VENV)/.docs  ## The documentation as a site, in build/site; warnings are errors
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict # with -q it counts no warnings
 
 pictures: $(VENV)/.demo $(VENV)/.bridges  ## Draw the pictures of the tutorials and the gallery again
 	$(BIN)/python docs/pictures/draw.py

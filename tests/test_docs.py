@@ -128,6 +128,21 @@ def test_links_inside_the_repository_lead_somewhere(page: Path) -> None:
     assert [link for link in local if not (page.parent / link).exists()] == []
 
 
+def headings(page: Path) -> set[str]:
+    """The anchors of a page: its headings, as the site spells them."""
+    found = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.M)
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", h).strip().lower()) for h in found}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_anchors_are_headings(page: Path) -> None:
+    prose = FENCE.sub("", page.read_text())
+    links = re.findall(r"\]\(([^)#\s:]*)#([^)]+)\)", prose)
+    assert [
+        (to, at) for to, at in links if at not in headings(page.parent / to if to else page)
+    ] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_lines_fit_into_a_window(page: Path) -> None:
     text = page.read_text()
