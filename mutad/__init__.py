@@ -333,7 +333,13 @@ def _with_gradient(function: Any) -> Any:
 def grad(
     function: Callable[..., Any], wrt: Any = 0, *others: Never, **unknown: Never
 ) -> Callable[..., Any]:
-    """A function of `function`'s arguments that returns its gradient with respect to `wrt`."""
+    """A function of `function`'s arguments that returns its gradient: `mutad.grad(f, wrt="u")(u, k)`.
+
+    wrt: a parameter's name or position (one gradient is returned), or a tuple of them (a tuple is).
+
+    The gradient of an array has its shape and dtype, that of a number its type. TypeError where the result of
+    `function` is no float, or `wrt` names an int or a bool. A Python function is compiled with `grad=True`.
+    """
     refuse_options("grad", unknown)
     refuse_arguments("grad", others, wrt)
     return Derivative("grad", _with_gradient(function), wrt)
@@ -343,7 +349,7 @@ def grad(
 def value_and_grad(
     function: Callable[..., Any], wrt: Any = 0, *others: Never, **unknown: Never
 ) -> Callable[..., Any]:
-    """A function of `function`'s arguments that returns (its value, its gradient)."""
+    """A function of `function`'s arguments that returns (its value, its gradient), of one run: see `grad`."""
     refuse_options("value_and_grad", unknown)
     refuse_arguments("value_and_grad", others, wrt)
     return Derivative("value_and_grad", _with_gradient(function), wrt)
@@ -353,7 +359,11 @@ def value_and_grad(
 def vjp(
     function: Callable[..., Any], wrt: Any = 0, *others: Never, **unknown: Never
 ) -> Callable[..., Any]:
-    """A function of `function`'s arguments that returns (its result, `back`); see `CompiledFunction.vjp`."""
+    """A function of `function`'s arguments that returns (its result, `back`).
+
+    `back(w)` is `w @ J`, of the shapes and dtypes of what `wrt` names: J is the Jacobian, `w` of the form of
+    the result. See `DifferentiableFunction.vjp`.
+    """
     refuse_options("vjp", unknown)
     refuse_arguments("vjp", others, wrt)
     return Derivative("vjp", _with_gradient(function), wrt)
@@ -361,7 +371,11 @@ def vjp(
 
 @concise
 def jvp(function: Callable[..., Any], *others: Never) -> Callable[..., Any]:
-    """A function of `function`'s arguments and `tangents=` that returns (its result, the tangent of that)."""
+    """A function of `function`'s arguments and `tangents=` that returns (its result, the tangent of that).
+
+    The tangent is `J @ v`, of the form of the result: J is the Jacobian, `v` what `tangents={"u": du}` has
+    for each parameter that moves. See `DifferentiableFunction.jvp`.
+    """
     refuse_arguments("jvp", others)
     return Derivative("jvp", _with_gradient(function), None)
 
@@ -370,7 +384,10 @@ def jvp(function: Callable[..., Any], *others: Never) -> Callable[..., Any]:
 def hvp(
     function: Callable[..., Any], wrt: Any = 0, *others: Never, **unknown: Never
 ) -> Callable[..., Any]:
-    """A function of `function`'s arguments and `direction=` that returns its Hessian times the direction."""
+    """A function of `function`'s arguments and `direction=` that returns its Hessian times the direction.
+
+    Direction and product have the shape of what `wrt` names; see `DifferentiableFunction.hvp`.
+    """
     refuse_options("hvp", unknown)
     refuse_arguments("hvp", others, wrt)
     return Derivative("hvp", _with_gradient(function), wrt)
@@ -380,7 +397,10 @@ def hvp(
 def hessian(
     function: Callable[..., Any], wrt: Any = 0, *others: Never, **unknown: Never
 ) -> Callable[..., Any]:
-    """A function of `function`'s arguments that returns its Hessian; see `CompiledFunction.hessian`."""
+    """A function of `function`'s arguments that returns its Hessian, of shape `u.shape + u.shape`.
+
+    See `DifferentiableFunction.hessian`.
+    """
     refuse_options("hessian", unknown)
     refuse_arguments("hessian", others, wrt)
     return Derivative("hessian", _with_gradient(function), wrt)
@@ -390,7 +410,10 @@ def hessian(
 def jacobian(
     function: Callable[..., Any], wrt: Any = 0, *others: Never, **unknown: Never
 ) -> Callable[..., Any]:
-    """A function of `function`'s arguments that returns its Jacobian; see `CompiledFunction.jacobian`."""
+    """A function of `function`'s arguments that returns its Jacobian, of shape `result.shape + u.shape`.
+
+    See `DifferentiableFunction.jacobian`.
+    """
     refuse_options("jacobian", unknown)
     refuse_arguments("jacobian", others, wrt)
     return Derivative("jacobian", _with_gradient(function), wrt)

@@ -401,7 +401,9 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         """The gradient: `f.grad(*args, wrt=0)`.
 
         `wrt` is a parameter's name or position (one gradient is returned) or a tuple of them (a
-        tuple is). TypeError where the result is no float scalar, or `wrt` names an int or a bool.
+        tuple is). The gradient of an array has its shape and dtype, that of a number its type, that of an
+        object is an object of its class. TypeError where the result is no float scalar, or `wrt` names an
+        int or a bool.
         """
         return self._dispatcher.heads["grad"](*args, **kwargs)
 
@@ -414,10 +416,11 @@ class DifferentiableFunction(CompiledFunction[P, R]):
     ) -> tuple[R, Back | ObjectBack]:
         """Run the primal and return `(result, back)`: `out, back = f.vjp(*args, wrt=0)`.
 
-        `back(out_bar, u=...)` returns the gradient of what `wrt` named, for the cotangent `out_bar`
-        of the result and cotangents of array arguments' final values, by name. It may be called any
-        number of times, whatever happened to the arguments: `vjp` saves what the adjoint reads of
-        them, and `back` does not run the primal again, unless that is more than `memory=` allows.
+        `back(out_bar, u=...)` returns the gradient of what `wrt` named (`out_bar @ J`, of its shape and
+        dtype; J is the Jacobian), for the cotangent `out_bar` of the result and cotangents of array
+        arguments' final values, by name. It may be called any number of times, whatever happened to the
+        arguments: `vjp` saves what the adjoint reads of them, and `back` does not run the primal again,
+        unless that is more than `memory=` allows.
 
         With `batch=k` it takes k cotangents of each, along a first axis, and so are the gradients that it
         returns: of one reverse sweep.
@@ -458,7 +461,8 @@ class DifferentiableFunction(CompiledFunction[P, R]):
 
         `tangents` has one for each parameter that moves: an array of the argument's shape and dtype, which is
         updated as the argument is (afterwards it is the tangent of the argument's final value), or a number.
-        The tangent of a result has the form of the result, with None for what is no float.
+        The tangent of a result (`J @ v`: J is the Jacobian) has the form of the result, with None for what is
+        no float.
 
         With `batch=k` there are k tangents of each, along a first axis: of an array of shape `(k, *u.shape)`,
         of a number `(k,)`. They go along with one run of the primal.
