@@ -265,6 +265,11 @@ class Specialization:
         return self.metadata["tangents"]["filled"]
 
     @property
+    def zeros(self) -> list[int]:
+        """The parameters of whose products with the Hessian the code stores nothing: they are zero."""
+        return self.metadata["tangents"]["zeros"]
+
+    @property
     def adds(self) -> bool:
         """Whether the gradient's code adds to all shadows, so that it serves `pullback` as well."""
         return not self.gradient["filled"]

@@ -100,7 +100,7 @@ def products(
             first = dispatcher.specialize(values, active, compiled, 1, overlaps)
             others = dispatcher.specialize(values, active, "product", 1, overlaps)
             return take.in_turn(first, others, directions, lanes)
-        seconds = memory.zero_shadows(values, shadowed, overlaps, lanes, found.filled)
+        seconds = memory.zero_shadows(values, shadowed, overlaps, lanes, found.filled, found.zeros)
         return take.along(found, directions, seconds, lanes)
     except keys.NeedsGuards:
         assert found.metadata["retries"]

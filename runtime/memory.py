@@ -120,15 +120,17 @@ def zero_shadows(
     overlaps: Overlaps,
     lanes: int = 1,
     filled: Sequence[int] = (),
+    zeros: Sequence[int] = (),
 ) -> dict[int, Array]:
     """A zero shadow for each active array, or as many as there are lanes.
 
     Of the arrays only their places are asked for. Those in `filled` are filled by who gets them, where
-    nothing shares memory.
+    nothing shares memory; nobody stores to those in `zeros`.
     """
     wanted = [p for p in active if isinstance(values[p], np.ndarray | Placed)]
     if not overlaps:
         make: dict[int, Make] = dict.fromkeys(filled, result_pool.empty)
+        make |= dict.fromkeys(zeros, result_pool.untouched)
         return {p: compact_zeros(values[p], lanes, make.get(p, result_pool.zeros)) for p in wanted}
     shadows: dict[int, Array] = {}
     for group in groups_of(overlaps):

@@ -22,6 +22,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import mmap
 import os
 import sys
 import threading
@@ -322,6 +323,24 @@ def zeros(shape: Any, dtype: Any = float, order: Any = "C") -> Array:
 def empty(shape: Any, dtype: Any = float, order: Any = "C") -> Array:
     """`np.empty`, large arrays from the pool."""
     return made(np.empty, shape, dtype, order)
+
+
+def untouched(shape: Any, dtype: Any = float, order: Any = "C") -> Array:
+    """`np.zeros` for what stays so: large arrays have pages of the system, which cost nothing until they are
+    looked at.
+
+    glibc asks for those only above a size that grows with what was freed: it fills blocks of its own.
+    """
+    size = math.prod(shape) * np.dtype(dtype).itemsize if isinstance(shape, Sequence) else 0
+    there = getattr(_elsewhere, "made", None) is not None
+    if size < POOLED_FROM or there or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return zeros(shape, dtype, order)
+    try:
+        pages = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    except OSError:
+        return zeros(shape, dtype, order)
+    return np.ndarray(shape, dtype, pages, order=order)
 
 
 _elsewhere = threading.local()

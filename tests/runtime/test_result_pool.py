@@ -306,6 +306,24 @@ def blocks() -> tuple[list[int], int]:
     return sizes, engine.scratch_pool[engine.SCRATCH_SLOTS] or 0
 
 
+def test_products_that_are_zero_take_no_memory_that_must_be_filled(pool) -> None:
+    @mutad.compile(grad=True, cache=False, opt=1)
+    def total(x):
+        return x.sum()
+
+    x, directions = np.ones(N), np.ones((8, N))
+    kept = result_pool.empty((N, 8))
+    del kept
+    waiting = pool.waiting()
+    assert waiting > 0
+    product = total.hvp(x, direction=directions, batch=8)
+    assert pool.waiting() == waiting
+    assert product.shape == (8, N)
+    assert not product.any()
+    product += 1.0
+    assert not total.hvp(x, direction=directions, batch=8).any()
+
+
 def test_scratch_waits_for_the_next_call_and_is_counted(pool) -> None:
     for n in (N, 16 * N, N, 3 * N):
         assert copies(np.ones(n)) == 2.0 * n

@@ -113,11 +113,14 @@ class Tangents:
     """Parameters whose own tangents are neither read nor written."""
     filled: tuple[int, ...] = ()
     """Parameters the tangents of whose shadows may hold anything before."""
+    zeros: tuple[int, ...] = ()
+    """Parameters whose shadows have no tangents, or some that are neither read nor written: of products with
+    the Hessian those that are zero."""
 
     def as_metadata(self) -> dict[str, Any]:
         moving = [list(m) for m in self.moving]
-        listed = {name: list(getattr(self, name)) for name in ("more", "idle", "unread", "filled")}
-        return {"moving": moving, **listed}
+        names = ("more", "idle", "unread", "filled", "zeros")
+        return {"moving": moving, **{name: list(getattr(self, name)) for name in names}}
 
 
 @dataclass(frozen=True)

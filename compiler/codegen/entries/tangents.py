@@ -64,7 +64,9 @@ def tangents_of(
         p for k, (of, p) in enumerate(moving, first) if of == "argument" and is_idle(args[k])
     )
     filled = tuple(p for k, (_, p) in enumerate(moving, first) if k in listed)
-    return Tangents(tuple(taken), tuple(more), tuple(moving), leaves, idle, unread, filled)
+    places = {p: k for k, (of, p) in enumerate(moving, first) if of == "shadow"}
+    zeros = tuple(p for p in shadows if p not in places or is_idle(args[places[p]]))
+    return Tangents(tuple(taken), tuple(more), tuple(moving), leaves, idle, unread, filled, zeros)
 
 
 def is_idle(shadow: SSAValue) -> bool:
