@@ -105,8 +105,6 @@ def is_limit(message: str) -> bool:
     return re.search(r"\b(is|are) not (compiled|supported)\b", message) is not None
 
 
-OF_OUR_OWN = "from outside|a loop can run over"
-"""In messages about what CPython runs, as `is_limit` finds the others."""
 LONGEST_CHAIN = 8
 """So many of the calls that lead to an error are shown, the innermost."""
 
@@ -178,9 +176,9 @@ class CompileError(Exception):
         if not is_library(file):
             self.own = False
         elif self.own and not file.startswith(OWN + os.sep):
-            ours = is_limit(self.message) or re.search(OF_OUR_OWN, self.message)
-            detail = "" if ours else f": in its own code, {self.message}"
-            self.reason = f"this call of {name} is not compiled{detail}"
+            self.reason = (
+                f"this call of {name} is not compiled"  # its own code is no news to the user
+            )
             self.way_out = ELSEWHERE
         if call is None or call.file.startswith(GENERATED):
             return

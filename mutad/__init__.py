@@ -479,7 +479,8 @@ def __getattr__(name: str) -> Any:
 
         return getattr(gradient_check, name)
     instead = f": use {NAMES[name]}" if name in NAMES else ""
-    raise AttributeError(f"module 'mutad' has no attribute {name!r}{instead}")
+    message = f"module 'mutad' has no attribute {name!r}{instead}"
+    raise AttributeError(message, name=name, obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:

@@ -29,6 +29,8 @@ OPTIONS = {
     "fullgraph": NO_PYTHON,
     "dynamic": KINDS,
     "create_graph": "second derivatives are hvp and hessian",
+    "device": "a function runs where its arguments are: pass arrays of mutad.device_array",
+    "backend": "a function runs where its arguments are: pass arrays of mutad.device_array",
     "holomorphic": "complex numbers are not compiled: take real and imaginary parts",
 }
 """By the name of an argument that functions of other systems have, what to do here."""
@@ -48,6 +50,21 @@ NAMES = {
     "gradcheck": "mutad.check_gradient",
 }
 """By the name of a function of other systems, what it is here."""
+
+
+ATTRIBUTES = {
+    "vmap": "mutad.batch(f)",
+    "batch": "mutad.batch(f)",
+    "backward": "f.grad(...), or out, back = f.vjp(...)",
+    "jacfwd": 'f.jacobian(..., mode="forward")',
+    "jacrev": 'f.jacobian(..., mode="reverse")',
+    "check_gradient": "mutad.check_gradient(f, ...)",
+    "py_func": "f.__wrapped__",
+    "lower": "f.inspect(stage)",
+    "inspect_llvm": 'f.inspect("llvm")',
+    "inspect_asm": 'f.inspect("assembly")',
+}
+"""By the name of an attribute that compiled functions of other systems have, what it is here."""
 
 
 def refuse_options(name: str, given: Iterable[str]) -> None:

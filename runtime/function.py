@@ -34,7 +34,7 @@ from . import (
 from .bound import BoundMethod, partial_of
 from .concise import concise, with_concise_methods
 from .dispatch import Compiler, Dispatcher, Link, require_plain
-from .familiar import OPTIONS, SIGNATURES, needs_direction, needs_tangents
+from .familiar import ATTRIBUTES, OPTIONS, SIGNATURES, needs_direction, needs_tangents
 from .hessian_products import FORWARD_OVER_REVERSE
 from .hessian_products import value_grad_hvp as run_hvp
 from .inspection import FRAME, PAGE, Inspection
@@ -238,8 +238,11 @@ class CompiledFunction(Generic[P, R]):
                 raise AttributeError(
                     f"{self.__qualname__} was compiled without gradient: decorate it with @compile(grad=True)"
                 )
+            instead = f": use {ATTRIBUTES[name]}" if name in ATTRIBUTES else ""
             raise AttributeError(
-                f"{self.__qualname__}: a compiled function has no attribute {name!r}"
+                f"{self.__qualname__}: a compiled function has no attribute {name!r}{instead}",
+                name=name,
+                obj=self,
             )
 
     def rule(self, adjoint: Callable[..., Any] | None = None, /, **declared: Any) -> Any:

@@ -814,7 +814,7 @@ def orthogonal(q):
     return np.linalg.qr(q)
 
 
-@wrong("np.fft.rfft(x)", "rfft is not compiled", ASIDE, lambda x: first_power(x))
+@wrong("np.fft.rfft(x)", "rfft is not compiled", "with @mutad.opaque", lambda x: first_power(x))
 def power(x):
     return np.abs(np.fft.rfft(x)).sum()
 
@@ -859,6 +859,11 @@ def python_s_generator(x):
 )
 def vectorized(x):
     return np.vectorize(lambda v: v + 1.0)(x)
+
+
+@wrong('np.kron(x, "a")', "this call of kron is not compiled", "let Python run it")
+def own_code_of_numpy(x):
+    return np.kron(x, "a").sum()
 
 
 @wrong(
@@ -1833,6 +1838,20 @@ wrong_call(
     lambda: energy.hvp(X(), X()),
     "missing 1 required keyword-only argument: 'direction', as in f.hvp.u, direction=v",
 )
+wrong_call(
+    "f.vmap",
+    lambda: energy.vmap,
+    r"no attribute 'vmap': use mutad.batch.f.",
+    exception=AttributeError,
+)
+wrong_call(
+    "f.py_func",
+    lambda: energy.py_func,
+    "use f.__wrapped__",
+    lambda: (energy.__wrapped__(X()), 28.0),
+    exception=AttributeError,
+)
+wrong_call("a device", lambda: mutad.compile(device="cuda"), "pass arrays of mutad.device_array")
 wrong_call(
     "a signature",
     lambda: mutad.compile("float64(float64[:])"),

@@ -194,10 +194,10 @@ def is_scalar_type(function: object) -> bool:
 
 
 def is_known(function: object) -> bool:
-    """True for the functions, ufuncs, scalar types and methods that `call` takes."""
+    """True for the functions, ufuncs, scalar types and methods that `call` takes, or refuses."""
     if isinstance(function, BoundMethod) or is_scalar_type(function):
         return True
-    if gather.is_at(function):
+    if gather.is_at(function) or ways_out.not_along(function) is not None:
         return True
     return elementwise.is_elementwise(function) or _lookup(function) is not None
 
@@ -239,12 +239,13 @@ def call(e: Emitter, function: object, args: list[Value], kwargs: Arguments) -> 
     found = _lookup(function)
     if found is None:
         name = getattr(function, "__name__", None) or repr(function)
-        if hasattr(function, "__wrapped__") and not is_of_library(function):
+        way_out = ways_out.of_function(function)
+        if hasattr(function, "__wrapped__") and not (way_out or is_of_library(function)):
             e.fail(
                 f"{name} is a {type(function).__name__}, which may do more than call what it wraps",
                 f"bind {name}.__wrapped__ to a global name, and call that for each element or row",
             )
-        e.fail(f"{name} is not compiled", ways_out.of_function(function))
+        e.fail(f"{name} is not compiled", way_out)
     result = found(e, args, kwargs)
     if isinstance(result, Scalar) and result.constant is None and function in FUNCTIONS:
         said = folding.said_by_numpy(e, function, args, kwargs)

@@ -35,13 +35,38 @@ OF_ATTRIBUTES: dict[str, str] = {
 }
 
 
+COMPLEX = (
+    "complex numbers are not compiled: transform outside, or in a function with @mutad.opaque that takes and"
+    " returns real arrays (and @mutad.rule, if a derivative goes through it)"
+)
+NOT_ALONG: dict[str, str] = {
+    f"numpy.fft.{kind}fft{axes}": COMPLEX
+    for kind in ("", "i", "r", "ir", "h", "ih")
+    for axes in ("", "2", "n")
+}
+"""Of functions in Python whose code is not even tried: what is wrong with it says nothing to users."""
+NOT_ALONG_FROM: dict[str, str] = {
+    "matplotlib": "draw outside of compiled code, what the function returns or leaves in its arguments",
+}
+"""The same for all functions of a package."""
+
+
 def of_function(function: object) -> str | None:
     """The way out of a call of this function; None where there is none but the general one."""
     of_numpy = str(getattr(function, "__qualname__", "")).startswith("RandomState.")
     if of_numpy or isinstance(getattr(function, "__self__", None), random.Random):
         return LEGACY
-    module = getattr(function, "__module__", None)
-    return OF_FUNCTIONS.get(f"{module}.{getattr(function, '__name__', None)}")
+    return OF_FUNCTIONS.get(name_of(function)) or not_along(function)
+
+
+def not_along(function: object) -> str | None:
+    """The way out of a call of a function that is not compiled along; None of others."""
+    name = name_of(function)
+    return NOT_ALONG.get(name) or NOT_ALONG_FROM.get(name.partition(".")[0])
+
+
+def name_of(function: object) -> str:
+    return f"{getattr(function, '__module__', None)}.{getattr(function, '__name__', None)}"
 
 
 def of_member(owner: object, name: str) -> str | None:
