@@ -183,3 +183,24 @@ def test_dtypes_are_numpys() -> None:
         for a, b in zip(got, want, strict=True):
             assert (type(a), a.dtype) == (type(b), b.dtype)
             np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_copyto_casts_within_a_kind() -> None:
+    def copied(x, y):
+        np.copyto(x, y)
+        return x
+
+    compiled = mutad.compile(copied)
+    small = np.zeros(2, np.float32), np.zeros(2, np.int8)
+    for x, y in zip(small, (np.full(2, 0.1), np.array([3, 200], np.int64)), strict=True):
+        np.testing.assert_array_equal(compiled(x.copy(), y), copied(x, y))
+    assert compiled(np.zeros(2, np.uint8), 3).tolist() == [3, 3]
+    for x, y in (
+        (small[1], np.ones(2)),
+        (small[1], 2.5),
+        (np.zeros(2, np.uint8), np.ones(2, np.int16)),
+    ):
+        with pytest.raises(TypeError):
+            copied(x.copy(), y)
+        with pytest.raises(mutad.CompileError, match="same kind"):
+            compiled(x.copy(), y)

@@ -121,6 +121,10 @@ def is_exact_in_int64(dtype: np.dtype[Any]) -> bool:
     return np.can_cast(dtype, np.int64)
 
 
+def is_same_kind(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
+    return np.can_cast(source, target, "same_kind")
+
+
 def as_float(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype that ints are computed in where a fraction may come out."""
     return dtype if dtype.kind == "f" else np.dtype(float)
@@ -163,7 +167,8 @@ def hash_of_word(word: str) -> int:
 PLANS: frozenset[Callable[..., Any]] = frozenset(
     (
         axis_of, axes_of, moved, swapped, reversing, widened, quarters, whole, at_axis, upto, is_int,
-        as_float, norm_kind, weighted_dtype, scan_dtype, hash_of_word, is_exact_in_int64, paired, contraction,
+        is_same_kind, as_float, norm_kind, weighted_dtype, scan_dtype, hash_of_word, paired,
+        is_exact_in_int64, contraction,
     )
 )  # fmt: skip
 """All of them."""

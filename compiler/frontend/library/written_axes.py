@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .cases import Case
-from .plans import axis_of, moved, quarters, reversing, swapped, upto, whole, widened
+from .plans import axis_of, is_same_kind, moved, quarters, reversing, swapped, upto, whole, widened
 from .written_matrices import Array, in_order, refuse
 
 # Views.
@@ -345,6 +345,9 @@ def extract(condition: Array, arr: Array) -> Array:
 def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = None) -> None:
     if casting != "same_kind":
         refuse("`copyto` is compiled with its own casting", "assign, dst[...] = src")
+    own = np.result_type(dst, src) if isinstance(src, (int, float)) else np.asarray(src).dtype
+    if not is_same_kind(own, dst.dtype):
+        refuse("`copyto` casts to dtypes of the same kind", "assign, dst[...] = src")
     dst[...] = src if where is None else np.where(where, src, dst)
 
 
