@@ -56,6 +56,7 @@ from .transforms.reuse_allocs import ReuseAllocs
 from .transforms.select_stores import SelectStores
 from .transforms.select_values import SelectValues
 from .transforms.settle_bounds import SettleBounds
+from .transforms.sink_maps import SinkMaps
 from .transforms.split_maps import SplitMaps
 from .transforms.store_first import StoreFirst
 from .transforms.tile_registers import TileRegisters
@@ -125,6 +126,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     *POINT_BY_POINT,
     EliminateCommon(),
     RaiseAdjoints(),  # they meet maps to share a loop with, and fills to store over
+    SinkMaps(),  # what maps shared with maps they do; these share with loops
     RemoveDead(),
     DropCarried(),  # the reverse sweep swaps the arrays that it reads
     GatherAdds(),  # passes before this take maps point by point
@@ -152,7 +154,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
 FOR_KERNELS = tuple(
     one
     for one in OPTIMIZE
-    if not isinstance(one, (FuseRows, PeelBoundaries, TurnRows, AssumeExtents))
+    if not isinstance(one, (FuseRows, PeelBoundaries, TurnRows, AssumeExtents, SinkMaps))
     and not isinstance(one, (ReorderLoops, UnrollAndJam, DistributeLoops))
     and not isinstance(one, (CollectProducts, TransposeColumns, TileRegisters, JoinLoops))
 )
@@ -162,6 +164,7 @@ OF_THE_LAST = (
     *(AssumeLengths, RaiseAdjoints, FuseRows, GatherAdds, StoreFirst, HoistAllocs, ReuseAllocs),
     *(PeelBoundaries, TurnRows, AssumeExtents, ReorderLoops, CollectProducts, TransposeColumns),
     *(TileRegisters, UnrollAndJam, DistributeLoops, LeaveFills, ExchangeArrays, JoinLoops),
+    SinkMaps,
 )
 """Passes that run behind the last derivative alone."""
 
@@ -212,6 +215,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     SelectStores,
     SelectValues,
     SettleBounds,
+    SinkMaps,
     SplitMaps,
     StoreFirst,
     TileRegisters,
@@ -241,7 +245,7 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
     """The passes, with `parallel=True` such that threads have memory, and large maps, of their own."""
     if not c.request.options.parallel:
         return [*passes]
-    kept = [p for p in passes if not isinstance(p, FuseRows)]  # its steps follow each other
+    kept = [p for p in passes if not isinstance(p, FuseRows | SinkMaps)]  # loops go step by step
     return [
         replace(p, threads=True)
         if isinstance(p, HoistAllocs | CollectProducts | TileRegisters | UnrollAndJam)
