@@ -29,6 +29,27 @@ def test_of_an_update_in_place(mode: str, run_filecheck: Callable[[str, str], No
     run_filecheck(run_stages(request, "optimize"), checks)
 
 
+def in_order(a, x, y):
+    z = y.copy()
+    for i in range(x.size):
+        z[i] += a * x[i]
+    total = 0.0
+    for i in range(x.size):
+        total += z[i] * x[i]
+    return total
+
+
+def test_what_one_loop_alone_reads_takes_no_memory() -> None:
+    f = compile(in_order, grad=True, opt=1)
+    x, y = np.sin(np.arange(50.0)), np.cos(np.arange(50.0))
+    assert f.explain(0.5, x, y, wrt=("x", "y"), mode="tangent").temporary_bytes == 0
+    _, slope = f.jvp(0.5, x, y, tangents={"x": y.copy(), "y": x.copy()})
+    np.testing.assert_allclose(slope, x @ x + y @ y + x @ y, rtol=1e-12)
+    assert f(0.5, x, y) == in_order(0.5, x, y)
+    with pytest.raises(IndexError, match="index 3 is out of bounds"):
+        f(0.5, x, y[:3])
+
+
 def test_of_several_steps_of_several_directions() -> None:
     """More rows than one step of a block has: 1024 with eight directions."""
     f = compile(in_place, grad=True, opt=1)
