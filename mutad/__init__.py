@@ -426,9 +426,10 @@ def batch(function: Callable[..., Any], in_axes: Any = 0) -> Batched | Partial[.
     in_axes: the axis of each argument, None for what all items share: one for all arguments, a tuple with one
     for each, or a dict by name, in which what is not named is shared. What a partial gives is shared.
 
-    The items are computed one after another by one compiled loop: each item's in-place updates land in its
-    slice, what is shared is the same for all, exceptions are those of the loop. All derivatives are there:
-    `grad` and `value_and_grad` have the gradient of each item's result, and for shared arguments the sum.
+    The items are computed one after another by one compiled loop. Each item's in-place updates land in its
+    slice, exceptions are the loop's. What is shared is the same for all; objects, lists and dicts always are.
+    All derivatives are there: `grad` and `value_and_grad` have the gradient of each item's result, and for
+    shared arguments the sum.
     """
     known = (CompiledFunction, Batched, Partial, CompiledWrapper)
     made: Any = function if isinstance(function, known) else compile(function, grad=True)

@@ -431,7 +431,12 @@ def results_of(dispatcher: Dispatcher, item: tuple[Any, ...]) -> Spec | None:
         flat, made = flat_of(dispatcher, item)
         dispatcher, item = flat.dispatcher, flat.values_of(made)
     values = (*item, *dispatcher.era.captures.values())
-    found = dispatcher.specialize(values)
+    try:
+        found = dispatcher.specialize(values)
+    except Exception as error:
+        if getattr(error, "needs_structure", False):
+            return None
+        raise
     results, records = with_kinds(found.results, values), found.metadata.get("records")
     return results if records is None else made_of(records["result"], iter(results["items"]))
 

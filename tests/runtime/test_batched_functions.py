@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -286,6 +286,15 @@ def test_decorated_functions_are_called_with_all_arguments() -> None:
     np.testing.assert_allclose(mapped.grad(3.0, x, 1.0, wrt="x"), 12.0 * x)
 
 
+class Pair(NamedTuple):
+    a: Any
+    b: Any
+
+
+def paired(x):
+    return Pair(x, 2.0 * x)
+
+
 class Holder:
     """Objects are shared by the items: what one assigns to their fields the next ones see."""
 
@@ -381,6 +390,7 @@ WRONG: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
         TypeError,
         lambda: batch(lambda x: [x, x])(arrays(2)),
     ),
+    "batch of paired: it returns objects": (TypeError, lambda: batch(paired)(arrays(2))),
     "batch of Holder.returned: it returns objects": (
         TypeError,
         lambda: batch(Holder().returned)(arrays(2)),
