@@ -16,6 +16,7 @@ import io
 import re
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -141,6 +142,21 @@ def test_anchors_are_headings(page: Path) -> None:
     assert [
         (to, at) for to, at in links if at not in headings(page.parent / to if to else page)
     ] == []
+
+
+def sentences(page: Path) -> Iterator[str]:
+    """What is said in prose, but for a few words."""
+    lines = FENCE.sub("", page.read_text()).splitlines()
+    prose = "\n".join(line for line in lines if not line.startswith(("|", "#", "    ")))
+    for paragraph in re.split(r"\n\s*\n|\n(?=- )", prose):
+        for sentence in re.split(r"(?<=[.!?:]) ", " ".join(paragraph.split())):
+            if len(sentence) > 45:
+                yield sentence
+
+
+def test_each_sentence_stands_once() -> None:
+    said = Counter(sentence for page in PAGES for sentence in sentences(page))
+    assert [sentence for sentence, times in said.items() if times > 1] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
