@@ -32,6 +32,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import Rewriter
 
 from ...dialects import array, device
 from ..analysis.views import strip_views
@@ -240,7 +241,13 @@ class Kernel(Writer):
             for operand in inner.operands:
                 if operand not in own:
                     self.value(operand)
-        self.put(op.clone(self.values))
+        made = op.clone(self.values)
+        self.put(made)
+        for old, view in zip(op.walk(), list(made.walk()), strict=True):
+            if isinstance(view, array.AnyView | memref.CastOp):
+                (result,) = view.results
+                type_ = device.in_space(result.type, device.space_of(view.source.type))
+                self.values[old.results[0]] = Rewriter.replace_value_with_new_type(result, type_)
 
     def shared(self, element: Attribute, size: int = device.THREADS) -> SSAValue:
         """Memory of the block, one element a thread, or so many."""

@@ -79,6 +79,7 @@ from .lanes import refuse_lanes
 from .map_kernels import Form, MapKernel, form_of
 from .nest_kernels import NestKernel
 from .ordered_kernels import OrderedKernel
+from .placement import Placement, agree, names_in, returned
 from .products import ProductKernel
 from .reductions import Term
 from .updates import Ordered, Sharing, Split
@@ -120,8 +121,10 @@ class OutlineKernels(ModulePass):
                     f"{function.sym_name.data} is recursive: a device runs no such function",
                     "write it as a loop, or compile it for the CPU",
                 )
-        for function in functions:
-            Outliner(op, function, deterministic=self.deterministic).run()
+        outliners = [Outliner(op, f, deterministic=self.deterministic) for f in functions]
+        agree([one.placement for one in outliners])
+        for one in outliners:
+            one.run()
 
 
 class Outliner:
@@ -135,15 +138,13 @@ class Outliner:
         self.sharing = Sharing(independence, deterministic=deterministic)
         self.kernels: list[Operation] = []
         """What becomes a kernel, or several."""
-        self.on_device: set[SSAValue] = set()
-        """The roots whose memory is the device's."""
         self.made: dict[Hashable, func.FuncOp] = {}
         """Kernels by what they do: fills and copies are many, and one function."""
+        refuse_lanes(function)
+        self.find(function.body.block, raising=False)
+        self.placement = Placement(function, self.alias, self.kernels)
 
     def run(self) -> None:
-        refuse_lanes(self.function)
-        self.find(self.function.body.block, raising=False)
-        self.on_device = self.device_roots()
         self.refuse()
         for op in self.kernels:
             self.outline(op)
@@ -171,43 +172,8 @@ class Outliner:
             return False
         return nest_kernels.obstacle(loop, told, self.sharing) is None
 
-    def device_roots(self) -> set[SSAValue]:
-        """The memory that is the device's: arguments, results (and what a reverse sweep is handed), what
-        kernels touch, and what may be any of these."""
-        found: set[SSAValue] = {a for a in self.function.body.block.args if is_memref(a)}
-        last = self.function.body.block.last_op
-        assert isinstance(last, func.ReturnOp)
-        for result in last.arguments:
-            found |= self.alias.roots(result) if is_memref(result) else set()
-        for op in self.kernels:
-            touched = (
-                nest_kernels.arrays_of(op)
-                if isinstance(op, array.LoopOp)
-                else [v for v in op.operands if is_memref(v)]
-            )
-            for m in touched:
-                found |= {r for r in self.alias.roots(m) if cell_of(r) is None}
-        groups = [
-            self.alias.roots(v)
-            for op in every_op(self.function)
-            for v in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args))
-            if is_memref(v)
-        ]
-        groups += self.tapes()
-        while more := [g for g in groups if not g.isdisjoint(found) and not g <= found]:
-            found |= {root for group in more for root in group}
-        return found
-
-    def tapes(self) -> list[set[SSAValue]]:
-        """What is pushed to one tape, and popped from it, is the same memory."""
-        found: dict[SSAValue, set[SSAValue]] = {}
-        for op in every_op(self.function):
-            if isinstance(op, ad.PushOp | ad.PopOp):
-                found.setdefault(op.tape, set()).update(self.alias.roots(op.results[0]))
-        return list(found.values())
-
     def is_device(self, memref: SSAValue) -> bool:
-        return not self.alias.roots(memref).isdisjoint(self.on_device)
+        return self.placement.has(memref)
 
     # What has no place.
 
@@ -234,7 +200,7 @@ class Outliner:
 
         for op in self.kernels:
             for one in (a for inner in op.walk() for a in accesses(inner)):
-                if isinstance(op, array.LoopOp) and cell_of(one.memref) in self.on_device:
+                if isinstance(op, array.LoopOp) and cell_of(one.memref) in self.placement.roots:
                     raise refusal(
                         one.op,
                         "this is a variable here and an element of an array there: a thread cannot have both",
@@ -243,7 +209,7 @@ class Outliner:
 
     def is_list(self, op: array.AllocOp) -> bool:
         """Whether an array that grows is the device's."""
-        return array.GROWABLE in op.attributes and op.memref in self.on_device
+        return array.GROWABLE in op.attributes and op.memref in self.placement.roots
 
     def refuse_element(self, op: Operation) -> None:
         """The host may touch an element between kernels; it does not go through arrays that way."""
@@ -283,7 +249,7 @@ class Outliner:
     def buffer(self, host: Writer, count: SSAValue, element: Attribute) -> SSAValue:
         """Memory of the device, of its own."""
         found = host.emit(array.AllocOp([count], element))
-        self.on_device.add(found)
+        self.placement.roots.add(found)
         return found
 
     def launch(
@@ -485,17 +451,11 @@ class Outliner:
 
     def name_spaces(self) -> None:
         """Types say where memory is."""
-        places = list[SSAValue]()
-        for op in every_op(self.function):
-            places += op.results
-            places += [a for r in op.regions for b in r.blocks for a in b.args]
-        for value in [v for v in places if is_memref(v) and self.is_device(v)]:
+        for value in [v for v in names_in(self.function) if self.is_device(v)]:
             type_ = device.in_space(value.type, device.GLOBAL)
             Rewriter.replace_value_with_new_type(value, type_)
         inputs = [a.type for a in self.function.body.block.args]
-        last = self.function.body.block.last_op
-        assert isinstance(last, func.ReturnOp)
-        outputs = [v.type for v in last.arguments]
+        outputs = [v.type for v in returned(self.function)]
         self.function.properties["function_type"] = FunctionType.from_lists(inputs, outputs)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.passes import ModulePass
 
 from .block_sums import BlockSums
+from .check_spaces import CheckSpaces
 from .choose_loads import ChooseLoads
 from .emulate_launches import EmulateLaunches
 from .find_extremes import FindExtremes
@@ -20,6 +21,7 @@ DEVICE_PASSES: tuple[type[ModulePass], ...] = (
     ChooseLoads,
     InspectChecks,
     OutlineKernels,
+    CheckSpaces,
     BlockSums,
     EmulateLaunches,
 )

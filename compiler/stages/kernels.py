@@ -11,6 +11,7 @@ from .machine_code import level_and_target
 
 def kernels(c: Compilation) -> None:
     from ..kernels.block_sums import BlockSums
+    from ..kernels.check_spaces import CheckSpaces
     from ..kernels.choose_loads import ChooseLoads
     from ..kernels.inspect_checks import InspectChecks
     from ..kernels.outline_kernels import OutlineKernels
@@ -18,7 +19,7 @@ def kernels(c: Compilation) -> None:
 
     fixed = c.request.options.deterministic
     choices = SameChoices(), ChooseLoads()
-    c.run([*choices, InspectChecks(fixed), OutlineKernels(fixed), BlockSums()])
+    c.run([*choices, InspectChecks(fixed), OutlineKernels(fixed), CheckSpaces(), BlockSums()])
 
 
 def emulated(c: Compilation) -> None:

@@ -9,7 +9,6 @@ import pytest
 from device_checks import close
 from device_programs import PROGRAMS, Arguments, bodies, heat, named, rows_in_order, waves
 from meeting_programs import KS, MEETING, added_at, gathered
-from on_device import on_device, on_host
 from race_oracle import watched
 from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase
@@ -214,23 +213,3 @@ def test_launches_are_looked_at() -> None:
         kernel = Function("k", lambda *_: None, ["ptr", "i64", "i64"], [1], [8], racing)
         with pytest.raises(Undefined, match="a race"):
             watch(kernel, [address_of(u.taken.array), 300, 1], 1)
-
-
-def saved_elements(u, v, n):
-    """The host saves what `v[n, n]` was, one number at a time; a kernel puts it back."""
-    for i in range(1, n - 1, 2):
-        for j in range(i, -1, -1):
-            for k in range(n):
-                u[1 : 1 + n] = np.tanh(0.3 * (v[j : j + n, 1 : n + 1] @ u[i - 1 : i - 1 + n]))
-                v[n, n] = u[2 + j] / (1.5 + u[2 * i - 1] * u[2 * i - 1])
-    return (u * u).sum() + (v * v).sum()
-
-
-def test_what_is_saved_is_where_it_is_read() -> None:
-    compiled = mutad.compile(saved_elements, grad=True, opt=1)
-    given = waves(18), waves(18, 18), 4
-    here = compiled.grad(*(a.copy() for a in given[:2]), 4, wrt=("u", "v"))
-    with watched():
-        there = on_host(compiled.grad(*on_device(given), wrt=("u", "v")))
-    for one, other in zip(there, here, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
