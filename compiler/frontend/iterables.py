@@ -322,10 +322,7 @@ class Iterables(Statements):
         return Array(self.e.emit(op), value.dtype)
 
     def int_value(self, node: ast.expr) -> Scalar:
-        value = self.expression(node)
-        if isinstance(value, Scalar) and not scalars.is_float(value.type):
-            return scalars.convert(self.e, value, "py_int")
-        raise self.refusal(node, "an integer is needed here", "convert with int(...)")
+        return self.integer(self.expression(node), node)
 
     def range(self, node: ast.Call) -> Iterable:
         parts = [self.int_value(a) for a in node.args]

@@ -193,6 +193,27 @@ def ieee(n, k):
     return math.remainder(n * 0.5, k * 0.25), math.isclose(n, k + 1e-10)
 
 
+INTS_ALONE = [
+    math.gcd,
+    math.lcm,
+    math.perm,
+    math.comb,
+    lambda n, _: math.isqrt(n),
+    lambda n, _: operator.index(n),
+]
+
+
+@pytest.mark.parametrize("function", INTS_ALONE)
+def test_floats_are_no_ints(function):
+    def called(n, k):
+        return function(n, k)
+
+    with pytest.raises(TypeError):
+        called(4.0, 2)
+    with pytest.raises(CompileError, match="an integer is needed here"):
+        compile(called)(4.0, 2)
+
+
 @pytest.mark.parametrize("function", [of_two_ints, permuted, modular, ieee])
 def test_functions_of_two_ints(function):
     compiled = compile(function)

@@ -124,7 +124,7 @@ class Calls(Expressions):
         if library_code.is_namespace(callee):
             return Static(np)
         if callee is operator.index:
-            return self.builtin_int(args, node)
+            return self.integer(self.one(args, node), node)
         if callee is library_code.refuse:
             raise library_code.refused(self, args, node)
         own_code = library_code.code_of(callee, args, kwargs)
@@ -358,6 +358,11 @@ class Calls(Expressions):
             except ValueError as error:
                 raise self.refusal(node, str(error)) from None
         return self.rounded(value, math.TruncOp, "int")
+
+    def integer(self, value: Value, node: ast.expr) -> Scalar:
+        if isinstance(value, Scalar) and not scalars.is_float(value.type):
+            return scalars.convert(self.e, value, "py_int")
+        raise self.refusal(node, "an integer is needed here", "convert with int(...)")
 
     def builtin_round(self, args: list[Value], node: ast.Call) -> Value:
         if len(args) == 2 and not isinstance(args[1], NoneValue):

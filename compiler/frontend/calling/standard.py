@@ -1,7 +1,7 @@
 """Functions of the standard library, in Python: what compiled code runs in their place.
 
 They are compiled along, as any function is, so values, exceptions and gradients follow from their lines.
-Nothing here is called otherwise. Names from outside are builtins and `math` only.
+Nothing here is called otherwise. Names from outside are builtins, `math` and `operator` only.
 """
 
 # pyright: basic, reportOperatorIssue=false
@@ -9,6 +9,7 @@ Nothing here is called otherwise. Names from outside are builtins and `math` onl
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 # functools
@@ -264,7 +265,7 @@ def isclose(a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> Any:
 
 def gcd(*integers: Any) -> Any:
     result = 0
-    for n in integers:
+    for n in map(operator.index, integers):
         while n != 0:
             result, n = n, result % n
     return abs(result)
@@ -274,7 +275,7 @@ def lcm(*integers: Any) -> Any:
     if 0 in integers:
         return 0
     result = 1
-    for n in integers:
+    for n in map(operator.index, integers):
         result = result // gcd(result, n) * abs(n)
     return result
 
@@ -304,20 +305,12 @@ def comb(n: Any, k: Any) -> Any:
 
 
 def perm(n: Any, k: Any) -> Any:
-    if n < 0:
-        raise ValueError("n must be a non-negative integer")
-    if k < 0:
-        raise ValueError("k must be a non-negative integer")
-    if k > n:
-        return 0
-    result = 1
-    for i in range(k):
-        result *= n - i
-    return result
+    ways = comb(operator.index(n), k)
+    return ways * factorial(k) if ways > 0 else 0
 
 
 def isqrt(n: Any) -> Any:
-    if n < 0:
+    if operator.index(n) < 0:
         raise ValueError("isqrt() argument must be nonnegative")
     if n == 0:
         return 0

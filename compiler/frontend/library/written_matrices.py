@@ -302,75 +302,6 @@ def det_without_division(a: Array) -> float:
     return f[0, 0] if n % 2 == 1 else -f[0, 0]
 
 
-# Python's `math`.
-
-
-def remainder(x: float, y: float) -> float:
-    if math.isnan(x) or math.isnan(y):
-        return x + y
-    if math.isinf(x) or y == 0.0:
-        raise ValueError("math domain error")
-    if math.isinf(y):
-        return x
-    size, step = abs(x), abs(y)
-    below = math.fmod(size, step)
-    above = step - below
-    if below < above:
-        r = below
-    elif below > above:
-        r = -above
-    else:
-        r = below - 2.0 * math.fmod(0.5 * (size - below), step)
-    return math.copysign(1.0, x) * r
-
-
-def factorial(n: int) -> int:
-    if n < 0:
-        raise ValueError("factorial() not defined for negative values")
-    product = 1
-    for k in range(2, n + 1):
-        product *= k
-    return product
-
-
-def comb(n: int, k: int) -> int:
-    if n < 0 or k < 0:
-        raise ValueError("n must be a non-negative integer")
-    ways = 1 if k <= n else 0
-    for i in range(min(k, n - k)):
-        ways = ways * (n - i) // (i + 1)
-    return ways
-
-
-def gcd(a: int, b: int) -> int:
-    while b:
-        a, b = b, a % b
-    return abs(a)
-
-
-def math_isclose(a: float, b: float, *, rel_tol: float = 1e-09, abs_tol: float = 0.0) -> bool:
-    if a == b:
-        return True
-    if math.isinf(a) or math.isinf(b):
-        return False
-    apart = abs(b - a)
-    return apart <= abs(rel_tol * b) or apart <= abs(rel_tol * a) or apart <= abs_tol
-
-
-def product_of(iterable: Any, *, start: Any = 1) -> Any:
-    product = start
-    for v in iterable:
-        product = product * v
-    return product
-
-
-def dist(p: Any, q: Any) -> float:
-    s = 0.0
-    for a, b in zip(p, q, strict=False):
-        s += (a - b) * (a - b)
-    return math.sqrt(s)
-
-
 FUNCTIONS: dict[Any, Any] = {
     **{
         getattr(np, f.__name__): f
@@ -378,9 +309,6 @@ FUNCTIONS: dict[Any, Any] = {
     },
     **{getattr(np.linalg, f.__name__): f for f in (norm, solve, inv, det, slogdet)},
     np.linalg.diagonal: matrix_diagonal,
-    **{getattr(math, f.__name__): f for f in (remainder, factorial, comb, gcd, dist)},
-    math.isclose: math_isclose,
-    math.prod: product_of,
 }
 
 METHODS: dict[str, Any] = {"diagonal": diagonal, "trace": trace}
