@@ -25,7 +25,7 @@ from .pass_hooks import after, what_failed, within
 from .print_ir import module_text
 from .request import EMULATED, HOST_DRIVER, Artifact, Request
 from .stages.adjoint import adjoint, plan
-from .stages.kernels import emulated, kernels, launches, ptx
+from .stages.kernels import emulated, kernels, launches, ptx, sass
 from .stages.machine_code import (
     assembly,
     llvm,
@@ -99,6 +99,9 @@ AFTER_KERNELS = {
     EMULATED: Stage("emulated", emulated, "launches are loops over threads, shuffled"),
     "cuda": Stage("ptx", nothing, "the kernels in NVIDIA's assembler, to read", ptx, "ptx"),
 }
+
+MACHINE_CODE = Stage("sass", nothing, "the device's machine code, to read", sass, "sass")
+"""What NVIDIA's tools show, where they are there: of `inspect` only, when it is asked for."""
 
 LAUNCHED = Stage(
     "launches", launches, "the kernels are a driver's to load: the host is what is left"
@@ -230,6 +233,11 @@ def run_stages(request: Request, upto: str) -> str:
     """What stage `upto` leaves, as text. ValueError where this request has no such stage."""
     c = Compilation(request)
     stages = stages_for(request)
+    if upto == MACHINE_CODE.name and AFTER_KERNELS["cuda"] in stages:
+        from .aot.device_tools import require_tools
+
+        require_tools()
+        stages.append(MACHINE_CODE)
     if upto not in {s.name for s in stages}:
         if upto in {s.name for s in STAGES if s.gradient_only}:
             raise ValueError(
@@ -265,7 +273,7 @@ def stages_of(mode: str, device: str, *, launched: bool = False) -> list[Stage]:
 
 
 def stage_names() -> str:
-    every = (*STAGES, OUTLINED, *AFTER_KERNELS.values())
+    every = (*STAGES, OUTLINED, *AFTER_KERNELS.values(), MACHINE_CODE)
     return (
         "stages are "
         + ", ".join(s.name for s in every[: len(STAGES)])

@@ -8,12 +8,8 @@ around launches (loops, scalars, how many blocks) is in `--emit=mlir`.
 from __future__ import annotations
 
 import re
-import shutil
-import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from textwrap import wrap
 
 from xdsl.dialects import func
@@ -31,9 +27,10 @@ from ..pipeline import OUTLINED, own_faults, stages_for
 from ..print_ir import module_text
 from ..request import Options, Request
 from .c_names import KEYWORDS
+from .device_tools import cubin_of
 from .exports import Export
 from .library import options_of
-from .linking import NoTool, ran, shared_library
+from .linking import shared_library
 from .unit import MODES
 
 C_TYPES = {
@@ -128,22 +125,7 @@ def object_code(library: DeviceLibrary) -> bytes:
 
 def cubin(library: DeviceLibrary) -> bytes:
     """Machine code of the device, by NVIDIA's assembler."""
-    with tempfile.TemporaryDirectory() as made:
-        (Path(made) / "k.ptx").write_text(library.ptx)
-        ran([assembler(), f"-arch={library.kind}", "k.ptx", "-o", "k.cubin"], Path(made))
-        return (Path(made) / "k.cubin").read_bytes()
-
-
-def assembler() -> str:
-    """`ptxas`: of a package, or on the path."""
-    of_packages = (w for p in sys.path for w in Path(p).glob("nvidia/*/bin/ptxas"))
-    found = next(map(str, of_packages), None) or shutil.which("ptxas")
-    if found is None:
-        raise NoTool(
-            "ptxas: not found, which makes a cubin; pip install nvidia-cuda-nvcc-cu12, or put a toolkit "
-            "of CUDA on the path; --emit=ptx needs none, and the driver compiles it"
-        )
-    return found
+    return cubin_of(library.ptx, library.kind)
 
 
 def header_text(library: DeviceLibrary) -> str:

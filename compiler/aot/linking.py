@@ -43,12 +43,13 @@ def compiler_for(triple: str) -> str:
     return f"{arch}-{system}-gcc"
 
 
-def ran(command: Sequence[str], folder: Path) -> None:
-    """Run a tool; NoTool with what it said where it fails."""
+def ran(command: Sequence[str], folder: Path) -> str:
+    """What a tool prints; NoTool with what it said where it fails."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         said = (done.stderr or done.stdout).strip()
         raise NoTool(f"{command[0]} failed with status {done.returncode}: {said}")
+    return done.stdout
 
 
 def static_library(name: str, object_code: bytes) -> bytes:

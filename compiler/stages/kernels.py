@@ -58,3 +58,10 @@ def ptx(c: Compilation) -> str:
 
     options = c.request.options
     return ptx_of(c.module, options.device, fastmath=options.fastmath)
+
+
+def sass(c: Compilation) -> str:
+    from ..aot.device_tools import sass_of
+
+    text = c.image["ptx"] if c.image else ptx(c)
+    return sass_of(text, c.request.options.device) if text else ""

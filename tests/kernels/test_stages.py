@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
+import device_checks
 import numpy as np
 import pytest
 from device_programs import heat, waves
 
 import mutad
 from mutad import opt
+from mutad.compiler.aot import device_tools
 
 GIVEN = waves(9), 0.1, 2
 
@@ -44,3 +47,21 @@ def test_stages_of_other_targets_are_named() -> None:
         mutad.compile(heat, target="cuda:sm_90").inspect("llvm", *GIVEN)
     with pytest.raises(ValueError, match="no stage named 'ptx'"):
         mutad.compile(heat).inspect("ptx", *GIVEN)
+
+
+def test_machine_code_is_shown_where_the_tools_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`ptxas` is the real one; the disassembler of this test says what it was given."""
+    compiled = mutad.compile(heat, target="cuda:sm_90")
+    there = {"ptxas": device_checks.ptxas()}
+    monkeypatch.setattr(device_tools, "of_packages", there.get)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RuntimeError, match=r"nvdisasm: not found, .*pip install"):
+        compiled.inspect("sass", *GIVEN)
+    there["nvdisasm"] = str(tool := tmp_path / "disassembler")
+    tool.write_text(f"#!{sys.executable}\nprint(open('k.cubin', 'rb').read()[:4])\n")
+    tool.chmod(0o755)
+    assert "ELF" in compiled.inspect("sass", *GIVEN)
+    with pytest.raises(ValueError, match="no stage named 'sass'"):
+        mutad.compile(heat).inspect("sass", *GIVEN)
