@@ -37,6 +37,8 @@ NO_PROGRAM = {
     "calls_clobber_what_they_write": "calls a function that is not there",
     "calls_of_which_nothing_is_known_clobber_everything": "calls a function that is not there",
     "a_tape_is_given": "takes a tape",
+    "saved_forward": "returns tapes",
+    "saved_backward": "takes tapes",
 }
 """Functions that nobody can run, with the reason."""
 RULES_OF_NOTHING = ("call-with-rule.mlir", "call-with-tangent.mlir")

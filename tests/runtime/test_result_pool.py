@@ -289,7 +289,7 @@ def test_arrays_outlive_the_interpreter(tmp_path) -> None:
 def through_copies(x):
     a = x.copy()
     for i in range(a.size):
-        a[i] = a[i] * 2.0
+        a[i] = a[i] / 0.5  # what multiplies is computed in the loop that reads it
     total = 0.0
     for i in range(a.size):
         total += a[i] * x[i]
