@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from . import remembered
+from . import simplified_ir
 from .collection import without_collection
 from .compilation import Compilation, print_times, with_time
 from .deep_stack import with_deep_stack
@@ -166,8 +166,8 @@ def compile_support(opt: int, target: Target | None) -> Artifact:
 
 
 def begun(request: Request) -> Compilation:
-    """A compilation that goes on from the most that earlier ones made (`remembered`)."""
-    checked = remembered.take_checked(request)
+    """A compilation that goes on from the most that earlier ones made (`simplified_ir`)."""
+    checked = simplified_ir.take_checked(request)
     if checked is None:
         return simplified(request)
     checked.request = request
@@ -176,7 +176,7 @@ def begun(request: Request) -> Compilation:
 
 def simplified(request: Request) -> Compilation:
     """A compilation that need not come as far as `simplify`, if an earlier one did."""
-    c, known = Compilation(request), remembered.recall(request)
+    c, known = Compilation(request), simplified_ir.recall(request)
     if known is not None:
         c.built, c.module = known.built, known.module.clone()
         c.done = {"frontend", "simplify"}
@@ -191,7 +191,7 @@ def advance(c: Compilation, stage: Stage) -> None:
         stage.run(c)
     c.done.add(stage.name)
     if stage.name == "simplify":
-        remembered.remember(c)
+        simplified_ir.remember(c)
 
 
 @with_deep_stack
@@ -204,7 +204,7 @@ def check_request(request: Request, wanted: Callable[[Sequence[Any]], bool]) -> 
             if stage.name == "frontend" and not wanted(c.built.assumed):
                 return
             if stage.name == "adjoint":
-                remembered.remember_checked(c)
+                simplified_ir.remember_checked(c)
                 return
 
 

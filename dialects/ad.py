@@ -210,7 +210,7 @@ class ExtremeOp(IRDLOperation):
 
     `%below` is `%a <= %b`, and `%above` is `%a >= %b`. The adjoint reads these two alone, so a plan may save
     two truths where it would save numbers. One `of_numbers` ignores NaN. Only plans see these ops: the ops of
-    `arith` that they stand for are what is written (`derivative/sides`).
+    `arith` that they stand for are what is written (`derivative/extremum_sides`).
     """
 
     T: ClassVar = VarConstraint("T", AnyAttr())

@@ -40,12 +40,11 @@ from . import cuda
 from .runtime.assertions import assert_saved_bytes
 from .runtime.batching import Batched, axes_of
 from .runtime.bound import BoundMethod, Partial, partial_of
-from .runtime.concise import concise
 from .runtime.cuda import not_called
 from .runtime.device_arrays import DeviceArray, device_array
 from .runtime.disk_cache import clear_cache
-from .runtime.familiar import NAMES, refuse_arguments, refuse_options
 from .runtime.foreign import opaque
+from .runtime.foreign_idioms import NAMES, refuse_arguments, refuse_options
 from .runtime.function import (
     CompiledFunction,
     Derivative,
@@ -60,6 +59,7 @@ from .runtime.gradients import Active, BatchDuplicated, Const, Duplicated
 from .runtime.result_pool import release_memory
 from .runtime.rules import rule, stop_gradient, tangent_rule
 from .runtime.thread_pool import get_num_threads, prange, set_num_threads
+from .runtime.user_tracebacks import concise
 from .runtime.variadic import CompiledWrapper
 from .runtime.wrappers import options_of
 

@@ -168,8 +168,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(chosen: argparse.Namespace) -> int:
     """Compile and write; what goes wrong is a message, never a traceback of ours."""
     from .compiler.aot import command
-    from .compiler.aot.asked import WrongUsage
     from .compiler.aot.linking import NoTool
+    from .compiler.aot.option_values import WrongUsage
     from .compiler.diagnostics import CompileError, CompilerFault
 
     try:
@@ -187,8 +187,8 @@ def run(chosen: argparse.Namespace) -> int:
 
 def understood(chosen: argparse.Namespace) -> Command:
     """The command that the options make."""
-    from .compiler.aot.asked import WrongUsage
     from .compiler.aot.command import Command
+    from .compiler.aot.option_values import WrongUsage
     from .compiler.request import Options
     from .runtime import target
 
@@ -225,7 +225,7 @@ def understood(chosen: argparse.Namespace) -> Command:
 
 def is_device(chosen: argparse.Namespace) -> bool:
     """Whether code is for a device of NVIDIA; WrongUsage where it is, and for a CPU as well."""
-    from .compiler.aot.asked import WrongUsage
+    from .compiler.aot.option_values import WrongUsage
     from .runtime.function import DEVICES
 
     if not (chosen.target or "").startswith("sm_"):

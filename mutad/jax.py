@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from . import _with_gradient  # pyright: ignore[reportPrivateUsage]
-from .runtime.bridged import Bridged, Call, outputs_of, results_of
-from .runtime.concise import concise, with_concise_methods
+from .runtime.bridge_calls import Bridged, Call, outputs_of, results_of
 from .runtime.keys import SCALARS
+from .runtime.user_tracebacks import concise, with_concise_methods
 
 jax: Any = import_module("jax")
 Shapes = Any

@@ -37,7 +37,7 @@ from mutad.compiler.program_calls import Call, count_of
 from mutad.compiler.request import Options
 from mutad.compiler.transforms.resolve_overlap import resolve_all
 from mutad.dialects import foreign as foreign_ops
-from mutad.runtime import engine, foreign, raised, sites
+from mutad.runtime import engine, foreign, raised_exceptions, sites
 
 PYTHON_FUNCTION = "it calls a Python function, which is not in the IR"
 
@@ -46,10 +46,10 @@ class World:
     """What a program asks of the world around it, as compiled code asks."""
 
     def exception(self, name: str, message: str, shown: list[Any]) -> BaseException:
-        return raised.exception(name, message, shown)
+        return raised_exceptions.exception(name, message, shown)
 
     def show(self, form: str, shown: list[Any]) -> None:
-        print(raised.filled(form, shown))
+        print(raised_exceptions.filled(form, shown))
 
     def call(self, op: foreign_ops.CallOp, values: list[Any]) -> Any:
         symbol, origin = op.callee.data, op.origin.data

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from . import _with_gradient  # pyright: ignore[reportPrivateUsage]
-from .runtime.bridged import Bridged, Call, is_float, outputs_of
-from .runtime.concise import concise
+from .runtime.bridge_calls import Bridged, Call, is_float, outputs_of
+from .runtime.user_tracebacks import concise
 
 torch: Any = import_module("torch")
 Tensor = Any

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .concise import concise
 from .function import DifferentiableFunction
+from .user_tracebacks import concise
 
 
 @concise

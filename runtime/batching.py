@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import keys
-from .concise import concise, with_concise_methods
 from .cotangents import describe
-from .familiar import needs_direction, needs_tangents
+from .foreign_idioms import needs_direction, needs_tangents
 from .gradients import Const, primal_of
 from .hessian_products import FORWARD_OVER_REVERSE
 from .inspection import Inspection
 from .objects import flat_of
+from .user_tracebacks import concise, with_concise_methods
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher

@@ -7,9 +7,9 @@ import types
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Self, cast
 
-from .concise import with_concise_methods
-from .familiar import needs_direction, needs_tangents
+from .foreign_idioms import needs_direction, needs_tangents
 from .inspection import Inspection
+from .user_tracebacks import with_concise_methods
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec, TypeVar

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import cuda, keys
-from .concise import concise
 from .device_text import ENDED
 from .keys import Array, address_of
+from .user_tracebacks import concise
 
 if TYPE_CHECKING:
     from .device import Driver

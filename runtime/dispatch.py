@@ -29,19 +29,19 @@ from . import (
     disk_cache,
     engine,
     entry_code,
-    familiar,
     foreign,
+    foreign_idioms,
     keys,
-    leaving,
     log,
-    lost_class,
+    lost_classmethod,
     objects,
     sites,
     structures,
     target,
+    write_back,
 )
 from .captures import Captures
-from .concise import OnDevice, concise
+from .user_tracebacks import OnDevice, concise
 
 GRADIENT_KINDS = ("grad", "value_and_grad")
 LONGEST_CHAIN = 16
@@ -392,8 +392,12 @@ class Dispatcher:
         self.code = code = self.function.__code__
         count = code.co_argcount + code.co_kwonlyargcount
         self.parameters = tuple(sys.intern(n) for n in code.co_varnames[:count])
-        bind = familiar.answering(binder(self.function), self.parameters, self.function.__name__)
-        self.binder = lost_class.guarded(bind, self.function, lambda: self.owner and self.owner())
+        bind = foreign_idioms.answering(
+            binder(self.function), self.parameters, self.function.__name__
+        )
+        self.binder = lost_classmethod.guarded(
+            bind, self.function, lambda: self.owner and self.owner()
+        )
         self.bound_defaults = defaults_of(self.function)
         self.defaults = trailing_defaults(self.function)
 
@@ -778,14 +782,14 @@ class Dispatcher:
         calls = {k: foreign.caller(site_list[k], era.captures.expected) for k in opaque}
 
         def report(site: int, payload: int) -> BaseException:
-            return leaving.made(sites.exception(site_list[site], payload))
+            return write_back.made(sites.exception(site_list[site], payload))
 
         @concise
         def show(site: int, payload: int) -> None:
             if (call := calls.get(site)) is not None:
                 call(payload)
             elif "leaves" in site_list[site]:
-                leaving.take_over(site_list[site], payload)
+                write_back.take_over(site_list[site], payload)
             else:
                 sites.show(site_list[site], payload)
 

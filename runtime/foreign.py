@@ -20,8 +20,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 from . import keys, sites
-from .concise import concise
 from .sites import Site
+from .user_tracebacks import concise
 
 RESULTS: dict[Any, str] = {kind: name for name, kind in keys.SCALARS.items()}
 """What an opaque function may return, by the name that the compiler has for it."""

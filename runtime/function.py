@@ -32,9 +32,8 @@ from . import (
     wrappers,
 )
 from .bound import BoundMethod, partial_of
-from .concise import concise, with_concise_methods
 from .dispatch import Compiler, Dispatcher, Link, require_plain
-from .familiar import ATTRIBUTES, OPTIONS, SIGNATURES, needs_direction, needs_tangents
+from .foreign_idioms import ATTRIBUTES, OPTIONS, SIGNATURES, needs_direction, needs_tangents
 from .hessian_products import FORWARD_OVER_REVERSE
 from .hessian_products import value_grad_hvp as run_hvp
 from .inspection import FRAME, PAGE, Inspection
@@ -46,6 +45,7 @@ from .sparse_jacobians import sparse_hessian, sparse_jacobian
 from .sparsity import Sparsity
 from .tangents import jvp as run_jvp
 from .tangents import pushforward as run_pushforward
+from .user_tracebacks import concise, with_concise_methods
 from .variadic import LOOKS, CompiledWrapper, is_variadic
 from .vjp import Back
 from .vjp import vjp as run_vjp

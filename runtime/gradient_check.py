@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from . import keys, memory, objects, wrong_pass
+from . import failing_pass, keys, memory, objects
 from .bound import BoundMethod, Partial, named
-from .concise import concise
 from .cotangents import cotangents_of
 from .dispatch import Dispatcher
 from .function import CompiledFunction
 from .gradients import run, with_groups
 from .tangents import push
+from .user_tracebacks import concise
 from .variadic import CompiledWrapper
 from .vjp import vjp
 
@@ -167,7 +167,7 @@ def check_arguments(
             check.mode = "hvp"
             check_second(check, active, tolerance)
     except GradientError as error:
-        error.args = (f"{error}\n  {wrong_pass.pointer(check, arguments, active)}",)
+        error.args = (f"{error}\n  {failing_pass.pointer(check, arguments, active)}",)
         raise
     return report
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from . import keys, memory, result_pool
 from .cotangents import Form, Spec, cotangents_of, describe, is_float, leaves_of, shape_of
-from .either import is_one_float
 from .keys import Array, NeedsGuards, Overlaps
 from .lane_copies import turn
+from .union_results import is_one_float
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher, Specialization

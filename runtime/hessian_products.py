@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import in_turn, keys, memory, result_pool
+from . import keys, memory, result_pool, sequential_directions
 from .gradients import (
     as_expected,
     require_lanes,
@@ -94,9 +94,9 @@ def products(
     take = Product(dispatcher, values, positions, overlaps, moved, mode, compiled)
     try:
         read = directions.keys() - set(found.unread)
-        if in_turn.are_large(values, read, lanes) and in_turn.are_better(
-            found, values, tuple(moved), overlaps
-        ):
+        if sequential_directions.are_large(
+            values, read, lanes
+        ) and sequential_directions.are_better(found, values, tuple(moved), overlaps):
             first = dispatcher.specialize(values, active, compiled, 1, overlaps)
             others = dispatcher.specialize(values, active, "product", 1, overlaps)
             return take.in_turn(first, others, directions, lanes)
@@ -174,7 +174,9 @@ class Product:
             for position in seconds.keys() - set(found.filled):
                 seconds[position][...] = 0
             take = replace(self, compiled="product") if lane else self
-            each.append(take.along(found, in_turn.rows_of(directions, lane), seconds, 1))
+            each.append(
+                take.along(found, sequential_directions.rows_of(directions, lane), seconds, 1)
+            )
         value, gradient, _ = each[0]
         product = tuple(
             np.moveaxis(rows[p], 0, -1) if p in rows else np.array([one[2][k] for one in each])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .concise import with_concise_methods
+from .user_tracebacks import with_concise_methods
 
 PAGE, FRAME = "<page>", "<frame>"
 """What is asked for in place of a stage: all stages as a page, and the same to be shown within another."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from . import keys, raised, sites
+from . import keys, raised_exceptions, sites
 from .keys import Array, address_of
 
 REPORT_WORDS = 19
@@ -222,7 +222,7 @@ class Entry:
         site = self.sites[number] if number < len(self.sites) else None
         if site is not None and site.status == status:
             shown = sites.operands(site.operands, report + 16)
-            made = raised.exception(site.exception, site.message, shown)
+            made = raised_exceptions.exception(site.exception, site.message, shown)
             if site.note:
                 made.add_note(site.note)
             return made

@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .columns import items_of
-from .either import is_choice, require_float
+from .list_columns import items_of
 from .object_code import Results, take_arguments
 from .structures import Node, Parts, Structure, has_plain_attributes, new_object, set_field
+from .union_results import is_choice, require_float
 
 if TYPE_CHECKING:
     from .objects import Flat, Records, Selection

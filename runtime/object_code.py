@@ -21,7 +21,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .columns import (
+from .keys import is_generator
+from .list_columns import (
     LEAF,
     as_rows,
     columns,
@@ -33,7 +34,6 @@ from .columns import (
     stores_of,
     width,
 )
-from .keys import is_generator
 from .structures import (
     ITEMS,
     LEAVES,

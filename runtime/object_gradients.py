@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import gradients, keys
-from .columns import LEAF, items_of, parts_of, replace, types_of, width
-from .concise import concise, like_a_function
 from .cotangents import ONE, Form
 from .cotangents import is_float as is_float_result
-from .either import nothing_of
 from .gradients import Active, Const, Duplicated
+from .list_columns import LEAF, items_of, parts_of, replace, types_of, width
 from .object_batches import require_no_numbers, require_stackable
 from .objects import (
     Flat,
@@ -36,8 +34,10 @@ from .objects import (
     parts_by,
     selected,
 )
-from .placed import Bars, Pending
+from .placed_lists import Bars, Pending
 from .structures import ITEMS, Node, Parts, get_field, set_field
+from .union_results import nothing_of
+from .user_tracebacks import concise, like_a_function
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import jacobians, linear_operators, sparse_jacobians
-from .columns import Form, Rows, as_rows, items_of
-from .either import nothing_of
 from .jacobians import Start, started
+from .list_columns import Form, Rows, as_rows, items_of
 from .object_batches import require_no_numbers
 from .object_tangents import with_none
 from .objects import (
@@ -32,6 +31,7 @@ from .objects import (
 )
 from .sparsity import Sparsity
 from .structures import Assembly, Node, Parts
+from .union_results import nothing_of
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher

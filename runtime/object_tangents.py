@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import hessian_products, keys, tangents
-from .columns import parts_of, types_of
-from .either import require_float
 from .gradients import Const, Duplicated
+from .list_columns import parts_of, types_of
 from .object_batches import refused, require_stackable
 from .objects import Flat, finished, flat_names, flat_of, is_float, journaled, part_named, selected
 from .structures import Assembly, Node, Parts, get_field
+from .union_results import require_float
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher

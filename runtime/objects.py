@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from . import keys, leaving, object_calls
-from .columns import parts_of
-from .either import is_choice, nothing_of, option_of, require_float
+from . import keys, object_calls, write_back
+from .list_columns import parts_of
 from .object_code import finisher, taker
-from .placed import met_stores
+from .placed_lists import met_stores
 from .structures import (
     Assembly,
     Node,
@@ -32,6 +31,7 @@ from .structures import (
     get_field,
     set_field,
 )
+from .union_results import is_choice, nothing_of, option_of, require_float
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher
@@ -111,7 +111,7 @@ class Flat:
         if not self.dispatcher.recipes:
             return  # it was not compiled: nothing has run
         is_exact = self.is_exact(raised)
-        state, journal = leaving.left(raised), values[len(made.leaves)]
+        state, journal = write_back.left(raised), values[len(made.leaves)]
         if state is None and is_exact and (journal is None or not journal.any()):
             return
         records = self.records_for(values)
@@ -139,7 +139,7 @@ class Flat:
     def is_exact(self, raised: BaseException) -> bool:
         """Whether compiled code has handed over all that had changed."""
         recipes = [r for r in self.dispatcher.recipes if r is not None]
-        return leaving.is_checked(raised) and not any(r["calls"] for r in recipes)
+        return write_back.is_checked(raised) and not any(r["calls"] for r in recipes)
 
     def restore(
         self, number: int, given: list[Any], records: Records, made: Parts
@@ -147,7 +147,7 @@ class Flat:
         """Assign what the exception left besides numbers; the fields that this was."""
         state = records["states"][number]
         known = (*made.leaves, *self.dispatcher.era.captures.values())
-        values = leaving.values_of(state, given, known)
+        values = write_back.values_of(state, given, known)
         nothing = {"result": ["static", {"value": None}], "changes": state["changes"]}
         nothing["stores"] = state["stores"]
         finisher(nothing, found)(values, made.objects, made.leaves)

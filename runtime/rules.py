@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
 
-from .concise import concise
+from .user_tracebacks import concise
 from .wrappers import plain
 
 Names = tuple[str, ...]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import keys
-from . import raised as raised_by
+from . import raised_exceptions as raised_by
 from .traceback_entries import entry_at
 
 Site = dict[str, Any]

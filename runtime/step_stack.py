@@ -26,7 +26,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from . import file_schedules, raised, schedules, spill_file
+from . import file_schedules, raised_exceptions, schedules, spill_file
 
 WORD = 8
 CURSOR, END, LAST, LIMIT, BASE, WHOLE_END = 8, 16, *range(32, 64, WORD)
@@ -487,7 +487,7 @@ def caught(function: Callable[..., int]) -> Callable[..., int]:
         try:
             return function(*numbers)
         except BaseException as error:
-            raised.pending.error = error
+            raised_exceptions.pending.error = error
             return 0
 
     return call

@@ -25,7 +25,7 @@ import numpy as np
 
 from . import keys
 from .captures import is_function, is_versioned
-from .columns import Form, as_rows, columns, is_frozen, items_of, replace, width
+from .list_columns import Form, as_rows, columns, is_frozen, items_of, replace, width
 
 Shape = tuple[Any, ...]
 """("leaf",), ("static", object), ("opaque", class), ("tuple", class or None, shapes),

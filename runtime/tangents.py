@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import in_turn, keys, memory
+from . import keys, memory, sequential_directions
 from .gradients import (
     as_expected,
     check_kinds,
@@ -114,7 +114,7 @@ def pushed_stacked(
 ) -> tuple[Any, Any, dict[int, Array]]:
     """`pushed` of tangents along first axes, those of arrays updated; they lie side by side meanwhile, or are
     taken in turn."""
-    if in_turn.are_large(values, stacked, lanes):
+    if sequential_directions.are_large(values, stacked, lanes):
         apart = {p: np.moveaxis(t, 0, -1) for p, t in stacked.items()}
         together = pushed_in_turn(dispatcher, values, apart, call, lanes)
         if together is not None:
@@ -150,20 +150,20 @@ def pushed_in_turn(
     check_sharing(dispatcher, values, active, arrays, overlaps, call, lanes)
     order = with_groups(dispatcher, values, active, overlaps)
     found = dispatcher.specialize(values, order, "tangent", lanes, overlaps)
-    copied = not all(map(in_turn.is_in_rows, beside.values()))
-    if not in_turn.are_better(found, values, order, overlaps, copied=copied):
+    copied = not all(map(sequential_directions.is_in_rows, beside.values()))
+    if not sequential_directions.are_better(found, values, order, overlaps, copied=copied):
         return None
-    stacked = {p: in_turn.in_rows(t) for p, t in beside.items()}
+    stacked = {p: sequential_directions.in_rows(t) for p, t in beside.items()}
     first = dispatcher.specialize(values, order, "tangent", 1, overlaps)
     others = dispatcher.specialize(values, order, "tangent-alone", 1, overlaps)
     each: list[tuple[Any, Any]] = []
     for lane in range(lanes):
-        single, given = others if lane else first, in_turn.rows_of(stacked, lane)
+        single, given = others if lane else first, sequential_directions.rows_of(stacked, lane)
         rows = as_expected(values, {p: given[p] for p in arrays}, overlaps)
         moving = complete(values, single, rows, given, overlaps, 1)
         value, dot = single.direct["pushforward"](*values, *moving)
         each.append((value, with_zeros(value, dot, 1)))
-    return each[0][0], in_turn.beside([dot for _, dot in each])
+    return each[0][0], sequential_directions.beside([dot for _, dot in each])
 
 
 def one_lane(primal: Any, tangents: Array, axis: int) -> Any:
@@ -185,7 +185,7 @@ def push_beside(
     dispatcher: Dispatcher, values: tuple[Any, ...], beside: dict[int, Array], call: str, lanes: int
 ) -> Any:
     """`push` of tangents that lie side by side, in all arrays along a last axis."""
-    if in_turn.are_large(values, beside, lanes):
+    if sequential_directions.are_large(values, beside, lanes):
         together = pushed_in_turn(dispatcher, values, beside, call, lanes)
         if together is not None:
             return together

@@ -11,7 +11,7 @@ import ctypes
 import os
 from typing import Any
 
-from .concise import concise
+from .user_tracebacks import concise
 
 
 class prange:

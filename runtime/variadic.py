@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import rules
 from .bound import BoundMethod, named
-from .concise import with_concise_methods
 from .hessian_products import FORWARD_OVER_REVERSE
 from .inspection import Inspection
+from .user_tracebacks import with_concise_methods
 
 if TYPE_CHECKING:
     from .function import DifferentiableFunction

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import budgets, in_turn, keys, memory
-from .concise import concise, like_a_function
+from . import budgets, keys, memory, sequential_directions
 from .cotangents import ONE, Form, Spec, cotangents_of, shape_of, shaped
 from .gradients import require_lanes, taken_by, with_groups
+from .user_tracebacks import concise, like_a_function
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher, Era, Specialization
@@ -66,9 +66,9 @@ def vjp(
     told = dispatcher.names, arguments, places, overlaps, positions, single
     form, kind = Form(batch, 0), Back
     shadowed = [*active, *found.gradient["shadows"]]
-    if in_turn.are_large(values, active, batch or 1) and in_turn.are_better(
-        found, values, shadowed, overlaps
-    ):
+    if sequential_directions.are_large(
+        values, active, batch or 1
+    ) and sequential_directions.are_better(found, values, shadowed, overlaps):
         found, kind = dispatcher.specialize(values, active, "vjp"), BackInTurn
     try:
         result, handle = run_primal(found, values)
@@ -243,7 +243,7 @@ class Back:
 
 
 class BackInTurn(Back):
-    """The same for cotangents that are pulled back one after the other (`in_turn`)."""
+    """The same for cotangents that are pulled back one after the other (`sequential_directions`)."""
 
     def zeros(self, wanted: Sequence[int]) -> dict[int, keys.Array]:
         """Shadows of zeros, seen side by side."""

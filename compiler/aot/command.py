@@ -11,8 +11,7 @@ from pathlib import Path
 from .. import receipts
 from ..codegen.llvm_module import Target
 from ..request import Options, Request
-from . import asked, dependencies, model
-from .asked import WrongUsage
+from . import dependencies, model, option_values
 from .device_library import DeviceLibrary, compile_kernels
 from .emitters import (
     DEVICE_EMITTERS,
@@ -24,6 +23,7 @@ from .emitters import (
 )
 from .exports import Export, Reader, Wanted, exports_of
 from .library import Library, compile_exports, options_of
+from .option_values import WrongUsage
 from .outputs import STDOUT, Output, write_all
 from .report import Report, shown
 from .unit import MODES
@@ -57,8 +57,8 @@ class Command:
 
     @property
     def wanted(self) -> Wanted:
-        signatures = [asked.signature(text, n) for n, text in enumerate(self.signatures, 1)]
-        derivatives = [asked.derivative(mode, text) for mode, text in self.derivatives]
+        signatures = [option_values.signature(text, n) for n, text in enumerate(self.signatures, 1)]
+        derivatives = [option_values.derivative(mode, text) for mode, text in self.derivatives]
         if re.fullmatch(r"|[A-Za-z][A-Za-z0-9_]*", self.prefix) is None:
             raise WrongUsage(f"--prefix {self.prefix}: no name in C begins so")
         return Wanted(self.functions, tuple(signatures), tuple(derivatives), self.prefix)

@@ -17,8 +17,8 @@ from .. import argument_keys
 from ..argument_keys import ArrayKey, ScalarKey, TupleKey
 from ..diagnostics import CompileError, Span, line_of_function
 from ..frontend.syntax import source
-from .asked import Asked, Signature, WrongUsage
 from .c_names import refused_symbol
+from .option_values import Asked, Signature, WrongUsage
 
 if TYPE_CHECKING:
     from ..frontend.frames import Captured

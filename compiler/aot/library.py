@@ -22,8 +22,8 @@ from . import python_entry
 from .blas_symbols import renamed
 from .c_names import is_the_librarys
 from .exports import Export
-from .faces import Face
 from .levels import Level, Together
+from .package_functions import Face
 from .signature import (
     CFunction,
 )

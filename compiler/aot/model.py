@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ..diagnostics import INSTALLED, CompileError, Span, is_library
-from .asked import WrongUsage
+from .option_values import WrongUsage
 
 STDIN = "-"
 

@@ -22,7 +22,7 @@ from ..diagnostics import CompileError
 from ..frontend.build import Built
 from .c_entry import MOST_FLAGS, KernelCall, Stored
 from .exports import Export, span_in
-from .faces import GROUPS, Either, Returned, Tree
+from .package_functions import GROUPS, Either, Returned, Tree
 from .signature import ArrayParameter, CFunction, OutParameter, Parameter, ScalarParameter
 
 

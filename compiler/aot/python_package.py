@@ -29,10 +29,10 @@ import numpy as np
 from ..argument_keys import ArrayKey, ScalarKey, parse
 from ..codegen.kernel_memory import KernelMemory
 from ..codegen.llvm_module import host
-from .faces import Either, Face, Tree
 from .library import Library
 from .linking import shared_library
 from .outputs import Output
+from .package_functions import Either, Face, Tree
 from .python_entry import entry_name
 from .signature import ArrayParameter, OutParameter, Parameter, ScalarParameter
 from .statuses import MARK

@@ -33,7 +33,7 @@ KINDS = {name: number for number, name in enumerate(EXCEPTIONS, 1)} | {
 DOUBLED = ("{{", "}}")
 """Braces in a format that stand for themselves."""
 MARK = "\x1fexception "
-"""How the message of an exception with arguments of its own begins (`runtime.raised`)."""
+"""How the message of an exception with arguments of its own begins (`runtime.raised_exceptions`)."""
 
 
 def enumerator(kind: str) -> str:
@@ -120,7 +120,7 @@ def shown(message: str, *, quoted: bool = False) -> str:
 
 
 def shown_item(item: Sequence[Any], form: Callable[[object], str]) -> str:
-    """One argument of an exception (`runtime.raised`)."""
+    """One argument of an exception (`runtime.raised_exceptions`)."""
     match item:
         case ["c", known]:
             return form(known)

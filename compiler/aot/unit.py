@@ -42,8 +42,8 @@ from . import python_entry
 from .blas_symbols import with_blas
 from .c_entry import KernelCall, entry_text, size_text
 from .exports import Export, span_in
-from .faces import Face
 from .owned_shadows import OwnShadows
+from .package_functions import Face
 from .parameters import Parameters
 from .signature import (
     C_TYPE,

@@ -212,7 +212,7 @@ class KernelState:
     scalar_only: bool = False
     """Within a cold copy of a loop nest: no vectorization, no unrolling."""
     plain: bool = False
-    """Within a run whose results are looked at (`tame_runs`): zeros are not strong."""
+    """Within a run whose results are looked at (`unguarded_runs`): zeros are not strong."""
 
     def beside(self, alias: AliasAnalysis) -> KernelState:
         """The state of another kernel in the same module."""

@@ -65,7 +65,7 @@ from .parallel_maps import axes_of, parallel_map
 from .polls import poll, poll_every, poll_if, poll_when_spent, spend_map, spend_trips
 from .scalars_to_llvm import SCALAR_OPS
 from .steps_to_llvm import closing, lower_reverse_steps, lower_stack, lower_steps
-from .tame_runs import Run, emit_run, may_be_vector_code, runs_of
+from .unguarded_runs import Run, emit_run, may_be_vector_code, runs_of
 
 WHILE_POLL_MASK = (1 << 14) - 1
 CHUNK = 1 << 16

@@ -35,7 +35,7 @@ from .kernel_state import (
     value_type,
 )
 from .llvm_text import integer
-from .meeting_arrays import lower_overlap
+from .overlap_test import lower_overlap
 from .support.context import TAPE_WORDS
 
 RUNTIME_MEMORY = "nounwind memory(argmem: readwrite, inaccessiblemem: readwrite)"

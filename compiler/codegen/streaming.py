@@ -9,7 +9,8 @@ only the loads of the primal's numbers, and need a cache as many times as large:
     x[i] = (b[i] - a[i] * x[i - 1]) / d[i]    does not: an element waits for the one before
     v[:] = np.exp(u)                          does not: one exponential serves all directions
 
-The runtime takes the directions of large arrays one at a time where code streams (`runtime/in_turn.py`).
+Where code streams, the runtime takes the directions of large arrays one at a time
+(`runtime/sequential_directions.py`).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from ...dialects import array
 from ..rules import Access, Contents
 from .first_overwrites import Overwrites, places_of
 from .min_cut import INFINITE, cut_with_work
-from .mirrors import follows, is_inside
+from .mirrored_contents import follows, is_inside
 from .neighbours import Neighbour
 from .overwritten import Answer, Overwritten, is_mosaic, is_view, margins_of, symbols_of
 from .plan import Node, RollBack, Saved

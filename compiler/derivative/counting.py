@@ -16,11 +16,11 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import ad
 from ..rules.table import index_constant
+from .extremum_sides import forget_sides
 from .forward_sweep import ForwardSweep
 from .function_attributes import inherit_locations
 from .reverse import plan_gradient
 from .segments import bytes_of
-from .sides import forget_sides
 
 
 def counting_function(

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ...dialects import ad
 from ..diagnostics import WithoutLanes, refusal
 from ..rules.table import Scalars
-from .marks import is_watched
+from .sanitizer_marks import is_watched
 
 
 class Emission:

@@ -52,7 +52,7 @@ from ..rules.routines import without_rules
 from .activations import RECORDED, Activities, activity_of, describe_activities
 from .emission import Emission
 from .function_attributes import inherit_locations, mirror_overlaps, move_overlaps
-from .marks import is_whole, looking, mark, mark_sums, touched
+from .sanitizer_marks import is_whole, looking, mark, mark_sums, touched
 
 
 def tangent_functions(

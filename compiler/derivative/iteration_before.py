@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ...dialects import array
 from ..rules.sweeps import PRIMAL
 from . import bits
-from .mirrors import is_inside
+from .mirrored_contents import is_inside
 from .neighbours import Neighbour
 from .old_contents import OldContents
 from .plan import ReadNeighbour, ReadOld, Reload, Save

@@ -23,7 +23,7 @@ from ..rules.builders import index
 from ..rules.sweeps import SHADOW
 from ..rules.table import Scalars
 from .map_values import MapValues
-from .marks import is_watched, mark, mark_sums
+from .sanitizer_marks import is_watched, mark, mark_sums
 from .sweeps import Sweep
 
 

@@ -31,8 +31,8 @@ from ...dialects import array
 from ..analysis.kills import Kills
 from ..rules import Access
 from ..rules.descriptors import descriptor_values
-from . import known
-from .mirrors import is_inside
+from . import available_values
+from .mirrored_contents import is_inside
 from .segments import is_recomputable, value_block
 from .versions import Version
 
@@ -166,4 +166,4 @@ def is_plain_view(source: SSAValue, block: Block) -> bool:
     """Whether a memref is a view of memory outside a block, by views and casts of that block alone."""
     while isinstance(owner := source.owner, array.AnyView | memref.CastOp):
         source = owner.source
-    return not known.is_inside(value_block(source), block)
+    return not available_values.is_inside(value_block(source), block)

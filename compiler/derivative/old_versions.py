@@ -18,10 +18,10 @@ from ..analysis.alias import if_blocks
 from ..rules import Contents
 from ..rules.builders import transfer
 from ..rules.sweeps import PRIMAL
+from .available_values import is_inside
 from .iteration_before import IterationBefore
-from .known import is_inside
 from .map_values import MapValues
-from .mirrors import Mirror
+from .mirrored_contents import Mirror
 from .neighbours import Neighbour
 from .old_contents import OldContents, common_type
 from .overwritten import Answer, is_view

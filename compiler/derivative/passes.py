@@ -37,11 +37,11 @@ from ..rules.calls import private_functions
 from ..rules.routines import inline_rules, is_routine, keep_opaque_calls
 from ..transforms.resolve_overlap import resolve_all
 from .activation_pairs import activation_pairs
+from .extremum_sides import forget_sides
 from .forward import tangent_functions
 from .overwritten import Overwritten
 from .plan import Plan, Save, hint_of, killing_line
 from .reverse import activities_of, gradient_of, only_function, plan_gradient
-from .sides import forget_sides
 from .split import halves_of
 from .versions import Version
 

@@ -17,7 +17,7 @@ from ..analysis.needed import Needed
 from ..analysis.views import strip_views
 from ..diagnostics import line_of
 from ..rules import Contents
-from .mirrors import Mirror
+from .mirrored_contents import Mirror
 from .neighbours import Neighbour
 from .overwritten import Answer, Margins, Overwritten
 from .refills import Refill

@@ -21,9 +21,9 @@ from ..rules import Contents
 from ..rules.builders import common_type
 from ..rules.math import is_transcendental
 from ..rules.sweeps import PRIMAL
+from .available_values import Known
 from .forward_sweep import ForwardSweep
 from .inversions import undone
-from .known import Known
 from .memrefs import Memrefs
 from .old_contents import OldContents
 from .old_versions import OldVersions

@@ -50,16 +50,16 @@ from .activations import (
 from .copied_operands import copy_operands, copy_operands_of_private
 from .cotangents import EntryExtents, require_extents
 from .emission import Emission
+from .extremum_sides import forget_sides, name_sides
 from .forward_sweep import ForwardSweep
 from .function_attributes import inherit_locations, mirror_overlaps
 from .map_adjoint import MapAdjoint
-from .marks import ITERATION, is_whole, looking, mark, touched
 from .plan import Plan
 from .planner import make_plan
 from .primal_values import PrimalValues
 from .same_bits import keep_same_bits
+from .sanitizer_marks import ITERATION, is_whole, looking, mark, touched
 from .segments import value_block
-from .sides import forget_sides, name_sides
 from .steps import reverse_steps
 
 

@@ -1,7 +1,7 @@
 """Check what derivatives make: the first that is infinite or NaN raises FloatingPointError, and says where.
 
-Runs last of what makes derivatives, where `MUTAD_SANITIZE=grad` asks for it. `marks` says which ops make a
-cotangent or a tangent. Maps with such ops become loops, so that each point is checked before the next.
+Runs last of what makes derivatives, where `MUTAD_SANITIZE=grad` asks for it. `sanitizer_marks` says which ops
+make a cotangent or a tangent. Maps with such ops become loops, so that each point is checked before the next.
 
 Before::
 
@@ -44,7 +44,7 @@ from ...dialects import ad, array
 from ..diagnostics import line_of
 from ..names import as_written
 from ..rules.table import ADJOINT, constant_float
-from .marks import ITERATION, MADE, SUMS, WATCHED, WHOLE, mark_sum, sums_of, words_of
+from .sanitizer_marks import ITERATION, MADE, SUMS, WATCHED, WHOLE, mark_sum, sums_of, words_of
 from .saved_value import program_s_name
 from .segments import comes_before, encloses, is_recomputable, value_block
 from .source_words import is_program_s

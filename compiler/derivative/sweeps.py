@@ -16,8 +16,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from ...dialects import array
 from ..analysis.alias import AliasAnalysis
 from ..rules import sweeps
+from .available_values import Known
 from .forward_sweep import ForwardSweep
-from .known import Known
 from .plan import Plan, Save
 from .prologues import Prologues
 from .versions import Version

@@ -18,15 +18,15 @@ from ..analysis.memory_ssa import MemorySSA
 from ..analysis.needed import Needed
 from ..rules import Access, Contents
 from ..rules.descriptors import descriptor_values
+from .equal_loads import twins
 from .inversions import kept_operands
-from .mirrors import Mirror, Mirrors
+from .mirrored_contents import Mirror, Mirrors
 from .neighbours import Neighbour, Neighbours, without_cycles
 from .plan import How, Invert, Node, Reload, RollBack, Saved
 from .prices import Prices, takes_long
 from .refills import Refill, Refills
 from .rollback import Rollbacks, Rolled, is_around
 from .segments import comes_before, is_recomputable, value_block
-from .twins import twins
 from .versions import Version, is_growable
 
 

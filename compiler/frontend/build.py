@@ -30,9 +30,9 @@ from ..diagnostics import CompileError
 from ..names import as_hint, as_symbol
 from . import signature
 from .bindings import pooling
+from .bindings.observable_copies import Visibility, outermost
 from .bindings.roots import choices, is_inside, is_root, roots, writes
-from .bindings.visible import Visibility, outermost
-from .calling import recursion, special_calls, stepped
+from .calling import coroutines, recursion, special_calls
 from .choices import unknown
 from .context import Purpose, Rebinding
 from .data import boundary, fields, list_rows, lists, object_lists, returned_lists
@@ -192,7 +192,7 @@ class Build:
             result = lowering.run_call(frame, body, definition, own.node)
         else:
             result = own_rule
-        stepped.require_ends(lowering)
+        coroutines.require_ends(lowering)
         if self.facts.unready and not self.facts.changed:
             raise self.facts.unready[0]
         if lowering.objects.leaving is not None:

@@ -13,7 +13,7 @@ from xdsl.ir import Block, Operation
 from xdsl.traits import Pure
 
 from . import choices, scalars
-from .calling import spreading, written
+from .calling import star_arguments, written
 from .context import same_binding
 from .data import lists, protocols
 from .data.constructing import Constructing
@@ -44,7 +44,7 @@ class Conditions(Constructing, ListAccess):
         values = list[Value]()
         for node in nodes:
             if isinstance(node, ast.Starred):
-                values += spreading.items(self, node, self.expression(node.value))
+                values += star_arguments.items(self, node, self.expression(node.value))
             else:
                 values.append(self.expression(node))
         return values

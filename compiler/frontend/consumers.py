@@ -16,10 +16,10 @@ from xdsl.ir import SSAValue
 
 from ...dialects import array
 from . import scalars
-from .calling import asking, generating, stepped
-from .calling.generating import Pending, pending_of
+from .calling import coroutines, generator_values, iterator_protocol
+from .calling.coroutines import Suspended
+from .calling.generator_values import Pending, pending_of
 from .calling.recursion import Again
-from .calling.stepped import Suspended
 from .data import hashed, list_changes, lists, protocols
 from .data.fields import fields_in
 from .data.list_access import Asked
@@ -154,17 +154,17 @@ class Consumers(Iterables):
     def generator_expression(self, node: ast.GeneratorExp) -> Value:
         """A generator expression. Where each item of an array or list makes one, they have places."""
         first = node.generators[0].iter
-        place = stepped.place_here(self, node)
-        if stepped.is_stepped(self, place):
-            over = asking.places(self, self.expression(first), node)
-            return stepped.start(self, self.written_generator(node), [over], {}, place)
+        place = coroutines.place_here(self, node)
+        if coroutines.is_stepped(self, place):
+            over = iterator_protocol.places(self, self.expression(first), node)
+            return coroutines.start(self, self.written_generator(node), [over], {}, place)
         inner = self.run_over(first)
         if (
             not isinstance(inner, Iterable)
             or inner.items is not None
             or not comprehensions.is_plain(node)
         ):
-            made = generating.pending(
+            made = generator_values.pending(
                 self, self.written_generator(node), [self.handed_on(inner)], {}
             )
             if (found := pending_of(made)) is not None:
@@ -187,7 +187,7 @@ class Consumers(Iterables):
         """The generator function that a generator expression is."""
         key = node, node
         if key not in self.facts.consumers:
-            self.facts.consumers[key] = generating.written(node)
+            self.facts.consumers[key] = generator_values.written(node)
         return LocalFunction(self.facts.consumers[key], self.frame, (), ())
 
     # What consumes items.
@@ -244,10 +244,10 @@ class Consumers(Iterables):
         if isinstance(node.args[0], ast.GeneratorExp):
             return None
         value = self.expression(node.args[0])
-        if (suspended := stepped.suspended_of(value)) is not None:
+        if (suspended := coroutines.suspended_of(value)) is not None:
             if len(node.args) == 1:
-                return stepped.next_item(self, suspended, NoneValue(), node)
-            return stepped.next_or(self, suspended, self.expression(node.args[1]), node)
+                return coroutines.next_item(self, suspended, NoneValue(), node)
+            return coroutines.next_or(self, suspended, self.expression(node.args[1]), node)
         if len(node.args) == 1 and (found := protocols.by_method(self, value, "__next__", node)):
             return found
         if pending_of(value) is None:
@@ -256,7 +256,7 @@ class Consumers(Iterables):
                 "give it a generator, or an object with `__next__`; index what has items: x[k]",
             )  # fmt: skip
             made = value.object if isinstance(value, Static) else None
-            stepped.again(self, getattr(made, "place", None), refusal)
+            coroutines.again(self, getattr(made, "place", None), refusal)
         default = [self.expression(a) for a in node.args[1:]]
         function = comprehensions.first_or if default else next
         return self.consume_value(function, value, default, node)
@@ -325,7 +325,7 @@ class Consumers(Iterables):
             return False
         called = self.expression(node.func)
         found = called.object if isinstance(called, Static) else None
-        return generating.is_generator(found) or self.is_beside_generator(node)
+        return generator_values.is_generator(found) or self.is_beside_generator(node)
 
     def is_beside_generator(self, node: ast.expr) -> bool:
         """True for `enumerate` and `zip` with a generator in it."""
@@ -340,7 +340,7 @@ class Consumers(Iterables):
         self, function: Any, found: Pending, start: Sequence[Value], node: ast.AST
     ) -> Value:
         """The body of the generator function, in which each `yield` consumes its item."""
-        generating.consume(self, found, node)
+        generator_values.consume(self, found, node)
         generator = found.function
         if isinstance(generator, LocalFunction):
             own, scope, source = generator.node, generator.frame.scope, generator.frame.source
@@ -353,7 +353,7 @@ class Consumers(Iterables):
             defaults, keyword = (), ()
         assert isinstance(own, ast.FunctionDef)
         self.check_generator(function, own, node, found)
-        key = generating.consumer_key(function, own, source.file, node)
+        key = generator_values.consumer_key(function, own, source.file, node)
         if key not in self.facts.consumers:
             made = comprehensions.generator_consumer(function, node, own)
             self.facts.consumers[key] = made
@@ -392,19 +392,19 @@ class Consumers(Iterables):
                 call, f"this generator {words} (line {line})",
                 "loop over list(...), or yield outside of the `try`",
             )  # fmt: skip
-            stepped.again(self, found.place, refusal)
+            coroutines.again(self, found.place, refusal)
         may_stop = leaves and function is not comprehensions.every
-        if may_stop and comprehensions.finishes(own) and stepped.has_name(self, found):
+        if may_stop and comprehensions.finishes(own) and coroutines.has_name(self, found):
             refusal = self.refusal(call, "a generator with a `finally` is left, and kept")
-            stepped.again(self, found.place, refusal)
+            coroutines.again(self, found.place, refusal)
         if comprehensions.sends(own):
             refusal = self.refusal(call, "this generator asks for what it is sent")
-            stepped.again(self, found.place, refusal)
+            coroutines.again(self, found.place, refusal)
         if comprehensions.stops(own):
             refusal = self.refusal(
                 call, "this generator raises StopIteration, which would be a RuntimeError", "return"
             )
-            stepped.again(self, found.place, refusal)
+            coroutines.again(self, found.place, refusal)
 
     def beside_items(self, function: Any, start: Sequence[Value]) -> list[Value]:
         """What the lines that consume items take besides these."""

@@ -10,7 +10,7 @@ code catches is made in Python, by calling the class::
     except Unstable as e:
         return e.step               %step = memref.load %shown[]
 
-The texts are recipes of the runtime's `raised`.
+The texts are recipes of the runtime's `raised_exceptions`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from . import choices, formatting, library, scalars
-from .calling import special_calls, spreading, stepped
+from .calling import coroutines, special_calls, star_arguments
 from .data import fixed_items, hashed, lists, tables
 from .data.list_access import Asked
 from .data.lists import FixedList, sequence_like
@@ -98,7 +98,7 @@ class Expressions(Operators):
                 case Asked():
                     return node.answer()
                 case Given():
-                    return stepped.given_item(self, node.item)
+                    return coroutines.given_item(self, node.item)
                 case ast.JoinedStr():
                     return formatting.made(*self.text(node))
                 case ast.Yield() | ast.YieldFrom():
@@ -311,7 +311,7 @@ class Expressions(Operators):
         function = self.expression(node.func)
         if isinstance(function, Static) and self.consumes(function.object, node):
             return self.consumed(function.object, node)
-        if (found := spreading.whole(self, function, node)) is not None:
+        if (found := star_arguments.whole(self, function, node)) is not None:
             return found
         keywords = node.keywords
         if isinstance(function, Static) and function.object is print:
@@ -328,12 +328,12 @@ class Expressions(Operators):
         for argument, value in zip(node.args, values, strict=False):
             if isinstance(argument, ast.Starred):
                 others = (*args, *node.args[len(args) + 1 :], *keywords)
-                to = spreading.parameters(self, method, len(args), others)
-                args += spreading.items(self, argument, value, to)
+                to = star_arguments.parameters(self, method, len(args), others)
+                args += star_arguments.items(self, argument, value, to)
             else:
                 args.append(value)
         named = zip(keywords, values[len(node.args) :], strict=True)
-        return self.call(function, args, spreading.keywords(self, named), node)
+        return self.call(function, args, star_arguments.keywords(self, named), node)
 
 
 class RangeLike(Protocol):

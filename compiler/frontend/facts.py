@@ -69,7 +69,7 @@ class Facts:
     assigned_arguments: set[int] = field(default_factory=set[int])
     """Those of which items are assigned, where it is known which (`assigned_items`)."""
     with_rows: set[StoreKey] = field(default_factory=set[StoreKey])
-    """The stores that hold more than the caller's items (`given_items`)."""
+    """The stores that hold more than the caller's items (`argument_items`)."""
     given: dict[StoreKey, dict[Reference, None]] = field(
         default_factory=dict[StoreKey, "dict[Reference, None]"]
     )
@@ -133,7 +133,7 @@ class Facts:
     )
     """The context managers that do something, and of which kind they are."""
     stepped: dict[object, ast.AST] = field(default_factory=dict[object, ast.AST])
-    """The places of generators that are asked for their items one by one (`calling.stepped`)."""
+    """The places of generators that are asked for their items one by one (`calling.coroutines`)."""
     inner_generators: dict[object, dict[object, Any]] = field(
         default_factory=dict[object, dict[object, Any]]
     )

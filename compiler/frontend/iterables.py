@@ -25,8 +25,9 @@ from xdsl.ir import Block, SSAValue
 
 from ...dialects import array
 from . import choices, scalars
-from .calling import asking, generating, standard_iterators, stepped
-from .calling.generating import Pending, pending_of
+from .calling import coroutines, generator_values, iterator_protocol, standard_iterators
+from .calling.coroutines import Suspended
+from .calling.generator_values import Pending, pending_of
 from .calling.recursion import Again
 from .data import lists, protocols, tables
 from .data.assigned_items import LiveItems
@@ -73,7 +74,7 @@ class Iterable:
     """It has no end: the generator that it is where nothing beside it has one."""
     place: Any = None
     """Where in the program it was made: for the next build."""
-    resumed: stepped.Suspended | None = None
+    resumed: Suspended | None = None
     """The generator that is asked for the items one by one."""
     claimed: bool = False
     """The program says that what is done for one item is independent of the others."""
@@ -131,9 +132,9 @@ class Iterables(Statements):
 
     def iterator(self, kind: object, node: ast.Call) -> Value:
         """What `range`, `enumerate`, `zip`, `reversed` or `map` makes: of a generator, a generator."""
-        place = stepped.place_here(self, kind)
-        if kind is not range and stepped.is_stepped(self, place):
-            return asking.iterator(self, kind, node, place)
+        place = coroutines.place_here(self, kind)
+        if kind is not range and coroutines.is_stepped(self, place):
+            return iterator_protocol.iterator(self, kind, node, place)
         made = self.iterator_at_once(kind, node)
         if kind is not range and isinstance(made, Static) and isinstance(made.object, Iterable):
             return Static(replace(made.object, place=place))
@@ -190,11 +191,11 @@ class Iterables(Statements):
 
     # Generators.
 
-    def run_over(self, node: ast.expr) -> Iterable | Pending | stepped.Suspended:
+    def run_over(self, node: ast.expr) -> Iterable | Pending | Suspended:
         """What stands in `zip` and the like. A loop over a generator alone there is written out, and the
         generator asked for its items one by one is another generator."""
         value = self.iterated(self.expression(node), node)
-        if (suspended := stepped.suspended_of(value)) is not None:
+        if (suspended := coroutines.suspended_of(value)) is not None:
             return suspended
         found = pending_of(value)
         if found is None:
@@ -211,10 +212,10 @@ class Iterables(Statements):
 
     def generator(self, function: FunctionType, *args: Value) -> Value:
         """A generator of the standard library."""
-        return generating.pending(cast(Any, self), function, list(args), {})
+        return generator_values.pending(cast(Any, self), function, list(args), {})
 
     def zipped_with(
-        self, kind: Any, parts: Sequence[Iterable | Pending | stepped.Suspended], node: ast.Call
+        self, kind: Any, parts: Sequence[Iterable | Pending | Suspended], node: ast.Call
     ) -> Value | None:
         """`zip` of a generator and what has its items at places; None where there is no generator."""
         at = [k for k, p in enumerate(parts) if not isinstance(p, Iterable)]
@@ -225,7 +226,7 @@ class Iterables(Statements):
                 node, "a generator in `zip(..., strict=True)` is not compiled",
                 "make lists, compare their lengths, and leave out `strict`",
             )  # fmt: skip
-            stepped.again(self, stepped.place_here(self, kind), refusal)
+            coroutines.again(self, coroutines.place_here(self, kind), refusal)
         (k,) = at
         whole = [self.indexed(p, node) if isinstance(p, Iterable) else p for p in parts]
         sides = (Tuple(tuple(map(Static, side))) for side in (whole[:k], whole[k + 1 :]))
@@ -258,7 +259,7 @@ class Iterables(Statements):
                 "an iterator is consumed in another place than it was made, or twice",
                 "make a list of it, or make it anew",
             )
-            stepped.again(self, found.place, refusal)
+            coroutines.again(self, found.place, refusal)
         if found.made is not None:
             found.made = Block()
         return replace(found, count=found.now()) if found.lists and found.now else found
@@ -268,7 +269,7 @@ class Iterables(Statements):
         value = choices.present(self, value, "'NoneType' object is not iterable")
         if pending_of(value) is not None:
             self.over_generator(node)
-        if (suspended := stepped.suspended_of(value)) is not None:
+        if (suspended := coroutines.suspended_of(value)) is not None:
             endless = self.e.constant(INT64_MAX, "py_int")
             return Iterable(endless, lambda i: NoneValue(), resumed=suspended)
         if isinstance(value, Static) and isinstance(value.object, Iterable):
@@ -337,11 +338,11 @@ class Iterables(Statements):
         value = self.iterated(args[0], node)
         found = value.object if isinstance(value, Static) else None
         is_iterator = isinstance(found, Iterable) and found.made is not None
-        if pending_of(value) is not None or isinstance(found, stepped.Suspended) or is_iterator:
+        if pending_of(value) is not None or isinstance(found, Suspended) or is_iterator:
             return value
-        place = stepped.place_here(self, iter)
-        if stepped.is_stepped(self, place):
-            return asking.iterator_of(self, value, node, place)
+        place = coroutines.place_here(self, iter)
+        if coroutines.is_stepped(self, place):
+            return iterator_protocol.iterator_of(self, value, node, place)
         over = self.iterable_value(value, node)
         return Static(replace(over, made=self.homes[-1], bounds=None, place=place))
 

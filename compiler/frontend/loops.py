@@ -34,12 +34,12 @@ from .bindings import nonlocals, peeling, pooling, resizing
 from .bindings.forms import End, Forms
 from .bindings.rebinding import Place, Variable, only_layout_of_kept, retyped, uncast
 from .bindings.roots import roots
-from .calling import stepped
+from .calling import coroutines
 from .context import Rebinding, hint, is_late
 from .data import fixed_items
 from .data.list_access import Asked
 from .data.lists import lists_in
-from .data.meeting import is_value_template
+from .data.object_phis import is_value_template
 from .emitter import Carried
 from .facts import Key
 from .frames import RESULT, VALUE, LateName, Unready
@@ -76,7 +76,7 @@ class Loops(Forms):
         until = s.until if isinstance(s, LeavableFor) else None
         items = iterable.items
         if iterable.resumed is not None:
-            stepped.loop(self, s, iterable.resumed)
+            coroutines.loop(self, s, iterable.resumed)
             self.block(s.orelse)
             return
         if items is None:

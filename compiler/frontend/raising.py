@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects import array
 from . import exceptions, scalars
-from .calling import managing
+from .calling import context_managers
 from .calling.calls import Calls
 from .catching import STRIDE, Arm, Attempt, Branch, Caught, Scope
 from .frames import RESULT
@@ -258,7 +258,7 @@ class Raising(Calls):
         if h.type is None:
             return (BaseException,)
         value = self.expression(h.type)
-        if isinstance(value, Static) and isinstance(value.object, managing.Suppressing):
+        if isinstance(value, Static) and isinstance(value.object, context_managers.Suppressing):
             value = Tuple(value.object.classes)
         parts = value.items if isinstance(value, Tuple) else (value,)
         found = [p.object for p in parts if isinstance(p, Static)]

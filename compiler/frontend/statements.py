@@ -11,7 +11,7 @@ from ...dialects import array
 from ..scalar_types import NUMPY_DTYPE
 from . import choices, exceptions, formatting, imports, library
 from .bindings import nonlocals
-from .calling import decorating, special_calls, spreading
+from .calling import nested_decorators, special_calls, star_arguments
 from .catching import Caught
 from .context import hint
 from .data import assigned_items, hashed, protocols
@@ -88,7 +88,7 @@ class Statements(Raising, Unpacking):
             case ast.Import() | ast.ImportFrom():
                 imports.run(self, s)
             case ast.FunctionDef():
-                nonlocals.bind(self, s.name, decorating.decorated(self, s))
+                nonlocals.bind(self, s.name, nested_decorators.decorated(self, s))
             case ast.Assert():
                 self.assert_statement(s)
             case ast.Raise():
@@ -379,7 +379,7 @@ class Statements(Raising, Unpacking):
         parts = list[tuple[str, list[Scalar]]]()
         for argument in node.args:
             if isinstance(argument, ast.Starred):
-                items = spreading.items(self, argument, self.expression(argument.value))
+                items = star_arguments.items(self, argument, self.expression(argument.value))
                 parts += [self.shown(item, quoted=False) for item in items]
             else:
                 parts.append(self.text(argument))

@@ -10,8 +10,8 @@ from typing import Any
 
 from ...dialects import array
 from . import library, scalars
-from .calling import stepped
-from .calling.generating import pending_of
+from .calling import coroutines
+from .calling.generator_values import pending_of
 from .data import list_changes, lists
 from .data.list_algorithms import ListAlgorithms
 from .frames import Unready
@@ -43,7 +43,7 @@ class Unpacking(ListAlgorithms):
 
     def unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
         is_ours = isinstance(value, Record | Struct) and value.cls is not dict
-        if is_ours or pending_of(value) is not None or stepped.suspended_of(value) is not None:
+        if is_ours or pending_of(value) is not None or coroutines.suspended_of(value) is not None:
             if any(isinstance(item, ast.Starred) for item in target.elts):
                 value = self.consume_value(list, value, [], target)
             else:

@@ -1,5 +1,5 @@
 """Whether two memrefs share bytes, as `array.overlap` says it: false is certain, true a guess where they
-interleave (`codegen.meeting_arrays` has the rule, and reasons)."""
+interleave (`codegen.overlap_test` has the rule, and reasons)."""
 
 from __future__ import annotations
 

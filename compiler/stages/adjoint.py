@@ -16,10 +16,10 @@ from ..derivative.counting import counting_function
 from ..derivative.expand_derivatives import ExpandDerivatives, expand
 from ..derivative.hessian_products import KeepProduct, shadow_arguments
 from ..derivative.keep_tangents import KeepTangents
-from ..derivative.marks import watch
 from ..derivative.passes import Forward, Reverse
 from ..derivative.reverse import activities_of, only_function
 from ..derivative.sanitize_derivatives import SanitizeDerivatives
+from ..derivative.sanitizer_marks import watch
 from ..derivative.symmetric import Symmetric
 from ..pass_order import BEFORE_ANOTHER, for_threads
 from ..print_ir import module_text

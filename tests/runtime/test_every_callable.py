@@ -16,7 +16,7 @@ import pytest
 
 import mutad
 from mutad import Duplicated, compile
-from mutad.runtime.lost_class import ASKS_NOBODY
+from mutad.runtime.lost_classmethod import ASKS_NOBODY
 
 
 def cubes(k, x):

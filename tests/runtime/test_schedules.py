@@ -8,7 +8,7 @@ import pytest
 
 from mutad.compiler.codegen.support import steps
 from mutad.compiler.sizes import step_sizes
-from mutad.runtime import raised, schedules, step_stack
+from mutad.runtime import raised_exceptions, schedules, step_stack
 
 
 def steps_of(n: int, state: int, saved: int, room: int) -> tuple[int, int]:
@@ -153,7 +153,7 @@ def test_compiled_code_knows_the_words_of_the_stack() -> None:
     )
     for name in names.split():
         assert getattr(steps, name) == getattr(step_stack, name), name
-    assert steps.PENDING == raised.PENDING
+    assert steps.PENDING == raised_exceptions.PENDING
     assert step_sizes.HEAD == step_stack.HEAD_BYTES
     assert step_sizes.ITEM == steps.ITEM_HEAD == step_stack.ITEM_BYTES
     counts = {symbol: count for symbol, (_, count) in step_stack.FUNCTIONS.items()}

@@ -25,7 +25,7 @@ from ...analysis.affine import affine
 from ...analysis.views import strip_casts
 from ..joins import Binding, Maybe
 from ..values import Array, Struct, Tuple
-from . import pooling, resizing, staying
+from . import copy_on_rebind, pooling, resizing
 from .descriptors import (
     BaseName,
     Described,
@@ -140,7 +140,7 @@ class Forms(Rebindings):
     def remake(self, variables: Sequence[Variable]) -> None:
         """Make the arrays kept in numbers, and those that may have moved or changed, here and now."""
         for place in (p for v in variables for p in v.places if p.moved is not None):
-            place.now = staying.present(self, place)
+            place.now = copy_on_rebind.present(self, place)
         for place in (p for v in variables for p in v.places if p.sizes):
             place.now = resizing.present(self, place)
         for place in (p for v in variables for p in v.places if p.pool is not None):

@@ -34,6 +34,7 @@ from ...diagnostics import CompileError, Span
 from ..joins import cast, common_type
 from ..scalars import logical_not
 from . import resizing
+from .deferred_allocs import Unshaped, refuse_other_shape
 from .descriptors import (
     BaseName,
     Describer,
@@ -44,7 +45,6 @@ from .descriptors import (
     last_of,
     result_index,
 )
-from .late import Unshaped, refuse_other_shape
 from .roots import is_fresh_in, is_made_in, is_placeholder, roots
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def named_before(before: dict[str, Binding]) -> dict[SSAValue, BaseName]:
 
 
 def make_buffers(lowering: Forms, pool: Pool) -> None:
-    """A buffer for each variable, in the shape of an array from before the loop, or as `late` finds out."""
+    """A buffer for each variable, shaped as an array from before the loop, or as `deferred_allocs` finds."""
     e = lowering.e
     variable, place = pool.members[0]
     assert place.initial is not None

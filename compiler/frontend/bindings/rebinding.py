@@ -38,9 +38,9 @@ from ..joins import (
     cast,
     common_type,
 )
-from . import resizing, staying
+from . import copy_on_rebind, resizing
+from .deferred_allocs import LateBuffers, Unshaped, agrees, refuse_other_shape
 from .descriptors import Described, either
-from .late import LateBuffers, Unshaped, agrees, refuse_other_shape
 from .pooling import Pool
 from .roots import choices, is_fresh_in, is_placeholder, is_root, roots
 
@@ -104,7 +104,7 @@ class Rebindings(Consumers):
             return Place("buffer", self.buffers.make(leaf.type, name))
         if stays:
             own = self.e.emit(array.AllocOp(self.e.extents(leaf), leaf.type.element_type), name)
-            return Place("buffer", own, initial=leaf, moved=staying.moved_cell(self.e, name))
+            return Place("buffer", own, initial=leaf, moved=copy_on_rebind.moved_cell(self.e, name))
         if self.buffers.is_free(strip_casts(leaf), name):
             return Place("buffer", strip_casts(leaf))
         return self.buffer(leaf, name)
@@ -235,8 +235,8 @@ class Rebindings(Consumers):
 
     def arrive(self, variable: Variable, place: Place, leaf: SSAValue) -> list[Operation]:
         try:
-            return staying.arrive(self, place, leaf, variable.name)
-        except staying.Undecided:
+            return copy_on_rebind.arrive(self, place, leaf, variable.name)
+        except copy_on_rebind.Undecided:
             self.refuse_rebinding(
                 variable.name, "an array of another name, and changed in place as well"
             )

@@ -23,8 +23,8 @@ from ....dialects import array
 from ...analysis.affine import Affine, Symbol, Term, affine
 from ...analysis.views import strip_casts, strip_views
 from ..library import shapes
+from .deferred_allocs import agrees
 from .descriptors import last_of, result_index
-from .late import agrees
 from .roots import is_inside, is_placeholder
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def is_found_out(lowering: Rebindings, number: Affine) -> bool:
 
 
 def stands_for_another(load: memref.LoadOp) -> bool:
-    """True for an extent that is not known yet (`late`): nobody writes the cell."""
+    """True for an extent that is not known yet (`deferred_allocs`): nobody writes the cell."""
     cell = load.memref
     return isinstance(cell.owner, memref.AllocaOp) and not any(
         isinstance(use.operation, memref.StoreOp) for use in cell.uses

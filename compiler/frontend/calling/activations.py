@@ -19,19 +19,19 @@ from ...diagnostics import CompileError
 from ...names import as_hint
 from ..bindings import nonlocals
 from ..build import Build
-from ..data.handed_lists import HandedLists
+from ..data.list_parameters import HandedLists
 from ..data.list_room import make_room
 from ..data.lists import ListObject
 from ..frames import RESULT, Frame
 from ..joins import Maybe
 from ..library import read_only
 from ..values import NoneValue, Record, Static, Value
+from .calls_in_try import Guard, is_asked
 from .forms import ArrayForm, Form, Formless, Making, ObjectForm, flat, form_of, ir_types, leaves
-from .guarded import Guard, is_asked
-from .passing import Entered, HandedJournal
+from .object_arguments import Entered, HandedJournal
 from .recursion import Outcome, Place, Site, imported
+from .return_buffers import Sender
 from .routines import Outside
-from .sending import Sender
 
 if TYPE_CHECKING:
     from .calls import Calls

@@ -51,16 +51,16 @@ from ..values import (
 )
 from . import (
     arguments,
-    asking,
-    generating,
+    context_managers,
+    generator_values,
+    iterator_protocol,
     iterators,
     library_code,
-    managing,
     recursion,
     special_calls,
     written,
 )
-from .sending import Buffers
+from .return_buffers import Buffers
 
 if TYPE_CHECKING:
     from .activations import Activation
@@ -88,7 +88,7 @@ class Calls(Expressions):
             choices.raise_always(self, "'NoneType' object is not callable")
         made = iterators.call(self, function, args, kwargs, node)
         if made is None:
-            made = managing.call(self, function, args, kwargs, node)
+            made = context_managers.call(self, function, args, kwargs, node)
         if made is None:
             made = self.object_call(function, args, kwargs, node)
         if made is not None:
@@ -107,8 +107,8 @@ class Calls(Expressions):
             return self.inline_local(callee, args, kwargs, node)
         if isinstance(callee, ListMethod):
             return self.call_list_method(callee, args, kwargs, node)
-        if isinstance(callee, Intrinsic) and callee in asking.ASKED:
-            return asking.asked(self, callee, args, node)
+        if isinstance(callee, Intrinsic) and callee in iterator_protocol.ASKED:
+            return iterator_protocol.asked(self, callee, args, node)
         if isinstance(callee, Intrinsic):
             return self.intrinsic(callee, args)
         if isinstance(callee, functools.partial | arguments.Partial | MethodType):
@@ -478,8 +478,8 @@ class Calls(Expressions):
     def inline_local(
         self, callee: LocalFunction, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value:
-        if generating.is_generator(callee):
-            return generating.pending(self, callee, args, kwargs)
+        if generator_values.is_generator(callee):
+            return generator_values.pending(self, callee, args, kwargs)
         definition, parent = callee.node, callee.frame
         self.enter(definition, getattr(definition, "name", "<lambda>"), node)
         if definition not in self.facts.nested:
@@ -507,8 +507,8 @@ class Calls(Expressions):
     def inline(
         self, function: FunctionType, args: list[Value], kwargs: dict[str, Value], node: ast.Call
     ) -> Value:
-        if generating.is_generator(function):
-            return generating.pending(self, function, args, kwargs)
+        if generator_values.is_generator(function):
+            return generator_values.pending(self, function, args, kwargs)
         code = recursion.definition_of(function)
         self.enter(code, function.__name__, node)
         own_source, body, liveness, names = self.function_parts(function)

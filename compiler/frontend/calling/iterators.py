@@ -13,8 +13,8 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from ..values import INT64_MAX, Array, Scalar, Static, Tuple, Value
-from . import generating, standard_iterators, stepped
-from .generating import pending_of
+from . import coroutines, standard_iterators
+from .generator_values import pending, pending_of
 
 if TYPE_CHECKING:
     from .calls import Calls
@@ -47,16 +47,16 @@ def call(
     if callee is None or not callable(callee) or getattr(callee, "__hash__", None) is None:
         return None
     if is_chain_of(callee):
-        return generating.pending(lowering, standard_iterators.chain_of, args, kwargs)
+        return pending(lowering, standard_iterators.chain_of, args, kwargs)
     if callee is itertools.islice and not kwargs and 2 <= len(args) <= 4:
         few = standard_iterators.first_items if len(args) == 2 else standard_iterators.islice
-        return generating.pending(lowering, few, args, kwargs)
+        return pending(lowering, few, args, kwargs)
     if callee is itertools.repeat and args:
         return repeated(lowering, args[0], args[1] if len(args) > 1 else kwargs.get("times"))
     if callee is itertools.count:
         return counted(lowering, args, kwargs)
     if isinstance(callee, type | FunctionType) and (made := found(callee)) is not None:
-        return generating.pending(lowering, made, args, kwargs)
+        return pending(lowering, made, args, kwargs)
     asked = ASKED.get(callee) if isinstance(callee, FunctionType) else None
     return None if asked is None else asked(lowering, args, node)
 
@@ -80,7 +80,7 @@ def repeated(lowering: Calls, item: Value, times: Value | None) -> Value:
 
     if times is None:
         count = lowering.e.constant(INT64_MAX, "py_int")
-        alone = pending_of(generating.pending(lowering, standard_iterators.repeat, [item], {}))
+        alone = pending_of(pending(lowering, standard_iterators.repeat, [item], {}))
         return Static(Iterable(count, lambda i: item, endless=alone))
     count = lowering.scalar(times, "the number of repetitions")
     zero = lowering.e.constant(0, "py_int")
@@ -95,7 +95,7 @@ def counted(lowering: Calls, args: list[Value], kwargs: dict[str, Value]) -> Val
     names = ("start", "step")
     given = {**dict(zip(names, args, strict=False)), **kwargs}
     both = [given.get(n, e.constant(k, "py_int")) for k, n in enumerate(names)]
-    alone = generating.pending(lowering, standard_iterators.count, both, {})
+    alone = pending(lowering, standard_iterators.count, both, {})
     if not all(isinstance(v, Scalar) and v.type in ("py_int", "py_bool") for v in both):
         return alone
     start, step = both
@@ -121,7 +121,7 @@ def has_places(lowering: Any, args: list[Value], node: ast.Call) -> Value:
 
 
 def is_generator(value: Value) -> bool:
-    return pending_of(value) is not None or stepped.suspended_of(value) is not None
+    return pending_of(value) is not None or coroutines.suspended_of(value) is not None
 
 
 def may_change(lowering: Any, args: list[Value], node: ast.Call) -> Value:

@@ -12,7 +12,7 @@ A function is lowered once for each form of its arguments (`forms`). What its ou
 paths that do not recurse: a first build leaves the others out, and the builds that follow widen what was
 found, as for the variables of loops. What it reads of enclosing functions and from outside are further
 arguments, which every call hands on. A call in a `try` is one of a function that tells its caller what it
-raised (`guarded`).
+raised (`calls_in_try`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ....dialects import activation
 from ...diagnostics import CompileError
 from ...names import legal
 from ..data.fields import classes_in
-from ..data.handed_lists import note_changes
+from ..data.list_parameters import note_changes
 from ..frames import Frame, LateName, LocalFunction, Unready
 from ..joins import Maybe
 from ..values import (
@@ -45,7 +45,8 @@ from ..values import (
     Value,
     Weak,
 )
-from . import guarded
+from . import calls_in_try
+from .calls_in_try import Raised, Status
 from .forms import (
     Form,
     Formless,
@@ -60,9 +61,8 @@ from .forms import (
     leaves,
     strided,
 )
-from .guarded import Raised
-from .passing import Passing, RecordType, new_object
-from .sending import Buffers, receive
+from .object_arguments import Passing, RecordType, new_object
+from .return_buffers import Buffers, receive
 
 if TYPE_CHECKING:
     from .activations import Activation
@@ -177,7 +177,7 @@ def call(
     passing = described(site)
     values = [*site.values(), *passing.values()]
     forms = [*site.forms.values(), *(f for t in site.types for _, f in t.fields)]
-    catches = guarded.is_asked(lowering)
+    catches = calls_in_try.is_asked(lowering)
     place = None if frame.parent is None else frame.parent.path
     key: Key = (id(definition), place, tuple(site.forms.items()), site.types, catches)
     registry = lowering.registry
@@ -191,12 +191,12 @@ def call(
         raise Unready
     frames = max(len(lowering.calls), 1)
     if catches:
-        guarded.raise_when_too_deep(lowering, frames)
+        calls_in_try.raise_when_too_deep(lowering, frames)
     pairs = zip(values, forms, strict=True)
     operands = [leaf for value, form in pairs for leaf in leaves(lowering.e, value, form)]
     returned = outcome.forms()
     types = [
-        *guarded.result_types(outcome.raises, catches),
+        *calls_in_try.result_types(outcome.raises, catches),
         *(t for f in returned for t in ir_types(f)),
     ]
     op = activation.CallOp(made.name, operands, types, frames)
@@ -255,7 +255,7 @@ def after(
 ) -> Value:
     """What follows a call: fields are assigned, exceptions raised, the result is made."""
     lowering = site.lowering
-    status = guarded.Status.taken(parts, outcome.raises) if guarded.is_asked(lowering) else None
+    status = Status.taken(parts, outcome.raises) if calls_in_try.is_asked(lowering) else None
     make = Making(
         parts,
         passing.records,

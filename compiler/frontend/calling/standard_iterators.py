@@ -1,7 +1,7 @@
 """`itertools`, `filter` and the like, in Python: generators that compiled code runs in their place.
 
-They are compiled along as the program's own generators are (`generating`). What is iterated is indexed where
-it has places (arrays, lists, tuples, ranges) and run over once where it has none.
+They are compiled along as the program's own generators are (`generator_values`). What is iterated is indexed
+where it has places (arrays, lists, tuples, ranges) and run over once where it has none.
 """
 
 # pyright: basic, reportOperatorIssue=false, reportIndexIssue=false

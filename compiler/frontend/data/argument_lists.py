@@ -1,6 +1,6 @@
 """Lists that cross the boundary: arguments become the lists of the frontend, and results Python's again.
 
-A list of numbers comes as one array for each number of an item (`mutad.runtime.columns`), and is a list
+A list of numbers comes as one array for each number of an item (`mutad.runtime.list_columns`), and is a list
 like any other from there on: the buffers are filled from the arrays. What the function does to the
 length or the items of such a list it returns as one more result, which the caller's list is given::
 
@@ -29,7 +29,7 @@ from ..calling.recursion import Again
 from ..emitter import Emitter
 from ..joins import ListT, RowT, ScalarT, Template, TupleT
 from ..values import Array, Row, Static, Value
-from . import assigned_items, given_items, list_changes, list_rows, lists
+from . import argument_items, assigned_items, list_changes, list_rows, lists
 from .lists import FixedList, ListObject
 from .nested_lists import (
     LENGTHS,
@@ -99,7 +99,7 @@ def fixed_or_changing(
         if number in lowering.facts.assigned_arguments:
             return assigned_items.live_list(lowering, number, name, items)
         return FixedList(tuple(items), origin=number)
-    made = given_items.changing_list(lowering, number, items)
+    made = argument_items.changing_list(lowering, number, items)
     made.names.add(CALLER)
     lowering.mark_shared(made)
     made.changed = False

@@ -5,7 +5,7 @@
 
 A list of arrays or objects that is an argument is then an object whose fields are its items: they are bound
 anew as variables are, each with a form of its own; what they are at the end, the caller's list is assigned.
-Lists that change otherwise, or at places known at run time, are lists of places (`given_items`).
+Lists that change otherwise, or at places known at run time, are lists of places (`argument_items`).
 """
 
 from __future__ import annotations

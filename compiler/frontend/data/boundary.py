@@ -10,7 +10,7 @@ numbers and arrays that the kernel returns, and what the caller's objects are to
                                             recipe: the result is None; s.t is the second
 
 What assignments to the caller's objects came to before an exception is in the journal (`fields`), or handed
-over (`leaving`).
+over (`write_back`).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from ...diagnostics import CompileError
 from ..context import same_binding
 from ..joins import Maybe
 from ..values import Array, Choice, Record, Row, Static, Struct, Tuple, Value
-from . import given_items
+from . import argument_items
 from .argument_lists import ITEMS, argument_list, fixed_or_changing
 from .classes import refuse_class
 from .fields import Journal, is_frozen, is_plain
-from .leaving import Leaving
 from .list_methods import Lists
 from .lists import FixedList, ListObject
 from .records import Opaque
 from .references import key_reference
-from .taking_apart import Flattening, Recipe
+from .result_recipes import Flattening, Recipe
+from .write_back import Leaving
 
 Shape = Any
 """("leaf",), ("static", object), ("opaque", class), ("tuple", class or None, shapes),
@@ -145,7 +145,7 @@ def parameters(
     lowering.e.leave = lowering.objects.leaving.lowered
     make = Unflattened(lowering, iter(values))
     made = [make.parameter(n, s) for n, s in zip(names, structure.shapes, strict=True)]
-    given_items.finish(lowering, values)  # pyright: ignore[reportArgumentType]
+    argument_items.finish(lowering, values)  # pyright: ignore[reportArgumentType]
     return made
 
 

@@ -32,7 +32,7 @@ from ..values import Array, Choice, Item, NoneValue, Record, Scalar, Static, Str
 from .lists import FixedList, ListObject, is_of_numbers
 
 if TYPE_CHECKING:
-    from .leaving import Leaving
+    from .write_back import Leaving
 
 TYPE_CODES = ("", *PYTHON_SCALARS, *DTYPES)
 """What the journal calls the types of scalars; 0 where nothing was assigned."""

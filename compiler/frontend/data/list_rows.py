@@ -26,7 +26,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from ....dialects import array
 from ...analysis.affine import affine
 from ...diagnostics import CompileError
-from ..bindings.late import Before, Unshaped, replace_number
+from ..bindings.deferred_allocs import Before, Unshaped, replace_number
 from ..bindings.roots import accesses, is_placeholder, roots, writes
 from ..emitter import Emitter
 from ..joins import ArrayT, cast

@@ -81,7 +81,7 @@ from ..values import (
 from . import pools
 
 if TYPE_CHECKING:
-    from .given_items import Given
+    from .argument_items import Given
 
 ListKey = tuple[tuple[int, ...], int, int]
 """A list: the calls that lead to its maker, the maker, how often it has been lowered there."""
@@ -206,13 +206,13 @@ class ListObject:
     changed: bool = False
     """Whether something was done to its length or items."""
     passed: bool = False
-    """Whether recursive functions may change it (`handed_lists`)."""
+    """Whether recursive functions may change it (`list_parameters`)."""
     touched: int = 0
     """How many calls of such functions there are so far."""
     keeps: StoreKey | None = None
     """Whose items it keeps, if it is a store (`places`)."""
     given: Given | None = None
-    """The first of those, where they are the caller's arrays or objects (`given_items`)."""
+    """The first of those, where they are the caller's arrays or objects (`argument_items`)."""
     cls: type = object
     is_heap: bool = False
     """Whether it keeps all objects of the class `cls` (`heaps`)."""

@@ -25,7 +25,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ....dialects import array
 from ...analysis.affine import affine
-from ..bindings.late import Unshaped
+from ..bindings.deferred_allocs import Unshaped
 from ..calling import recursion
 from ..emitter import Emitter
 from ..joins import ListT, Template

@@ -25,7 +25,8 @@ from ....dialects import array
 from ...diagnostics import CompileError
 from ..joins import ObjectT, TupleT, template_of
 from ..values import Array, Item, Record, Struct, Value
-from . import given_items, list_rows, lists
+from . import list_rows, lists
+from .argument_items import field_of, give_field, given_of, require_places
 from .lists import Kind, ListObject
 from .nested_lists import NestedLists
 
@@ -67,7 +68,7 @@ class ObjectLists(NestedLists):
         around = self.catching.blocks()
         home = self.objects.homes[value.serial]
         if value.origin is not None:
-            given_items.require_places(self, value)  # pyright: ignore[reportArgumentType]
+            require_places(self, value)  # pyright: ignore[reportArgumentType]
             self.refuse_object("an object of the caller is put in a list that grows", value.cls)
         if value.cls is dict or value.serial in self.objects.snapshots:
             self.refuse_object("this object cannot move into a list", value.cls)
@@ -111,8 +112,8 @@ class ObjectLists(NestedLists):
         return replace(seq, item=form.items[k], buffers=buffers, column=True, given=None), k
 
     def item_field(self, item: Item, key: Any) -> Value | None:
-        if (given := given_items.given_of(self, item)) is not None:
-            return given_items.field_of(self, given, item, key, lambda: self.row_field(item, key))
+        if (given := given_of(self, item)) is not None:
+            return field_of(self, given, item, key, lambda: self.row_field(item, key))
         return self.row_field(item, key)
 
     def row_field(self, item: Item, key: Any) -> Value | None:
@@ -121,10 +122,8 @@ class ObjectLists(NestedLists):
 
     def give_item(self, item: Item, key: Any, value: Value) -> None:
         """`p.key = value`."""
-        if (given := given_items.given_of(self, item)) is not None:
-            given_items.give_field(
-                self, given, item, key, value, lambda: self.give_row(item, key, value)
-            )
+        if (given := given_of(self, item)) is not None:
+            give_field(self, given, item, key, value, lambda: self.give_row(item, key, value))
             return
         self.give_row(item, key, value)
 

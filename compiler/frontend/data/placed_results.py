@@ -5,7 +5,7 @@
 
 The recipe of such a list are places in a store, which is put together once, whoever has its items: those that
 were given, then the rows that are in some list, in the order in which they are met. So an item that is in two
-lists is one item, and what CPython leaves in them says what the places are (`mutad.runtime.columns.Stores`).
+lists is one item, and what CPython leaves in them says what the places are (`runtime.list_columns.Stores`).
 """
 
 from __future__ import annotations

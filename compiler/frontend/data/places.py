@@ -45,7 +45,7 @@ from ..values import (
     Tuple,
     Value,
 )
-from . import given_items, list_changes, list_rows, lists
+from . import argument_items, list_changes, list_rows, lists
 from .lists import FixedList, Kind, ListKey, ListObject, StoreKey
 from .object_lists import ObjectLists
 
@@ -117,7 +117,7 @@ class PlacedLists(ObjectLists):
             lists.set_length(self.e, made, self.e.index(0))
         self.introduce(made)
         if owner.origin is not None and not isinstance(made.item, ListT):
-            made.given = given_items.Given(key in self.facts.with_rows)
+            made.given = argument_items.Given(key in self.facts.with_rows)
         return made
 
     def representative(self, key: StoreKey) -> StoreKey:
@@ -233,8 +233,8 @@ class PlacedLists(ObjectLists):
             if owner.key != store.key:
                 self.unite(self.key_of(owner, number), self.key_of(store))
             return Row(store, at)
-        given_items.require_given(self, store, part)
-        given_items.require_rows(self, store)
+        argument_items.require_given(self, store, part)
+        argument_items.require_rows(self, store)
         at = lists.length(self.e, store).ssa
         self.append_value(store, part)
         return Row(store, at)

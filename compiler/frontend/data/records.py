@@ -48,7 +48,7 @@ from .classes import (
     plain_function,
 )
 from .fields import is_frozen
-from .meeting import Meeting
+from .object_phis import Meeting
 from .settings import Settings
 
 MISSING = object()

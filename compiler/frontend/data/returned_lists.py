@@ -5,7 +5,7 @@
     [P(0.5), P(1.5)]            {"object": P, "names": ["x"], ...}  array([0.5, 1.5])
 
 The *form* says what one item is; there is one array for each number or array of an item, with an axis more,
-whatever the length (`mutad.runtime.columns` reads it). Each array in the list is one of its own then. Whether
+whatever the length (`runtime.list_columns` reads it). Each array in the list is one of its own then. Whether
 it is that in Python, too, `refuse_shared_rows` asks: an array that the caller has already, or finds in the
 result twice, is refused.
 """

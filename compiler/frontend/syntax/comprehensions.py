@@ -33,7 +33,7 @@ COMPENSATED = sys.version_info >= (3, 12)
 
 
 class Intrinsic(Enum):
-    """What those lines call that is no Python; from `PLACES` on, what split generators do (`stepped`)."""
+    """What those lines call that is no Python; from `PLACES` on, for `coroutines`."""
 
     ADD = "add_compensated"
     RECOVERED = "recover"

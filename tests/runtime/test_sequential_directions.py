@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mutad import BatchDuplicated, Const, compile
-from mutad.runtime import in_turn
+from mutad.runtime import sequential_directions
 
 LANES = 3
 
@@ -92,9 +92,9 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         decided.append(before(*asked, **more))
         return decided[-1]
 
-    before = in_turn.are_better
-    monkeypatch.setattr(in_turn, "LARGE", 0)
-    monkeypatch.setattr(in_turn, "are_better", are_better)
+    before = sequential_directions.are_better
+    monkeypatch.setattr(sequential_directions, "LARGE", 0)
+    monkeypatch.setattr(sequential_directions, "are_better", are_better)
     return decided
 
 

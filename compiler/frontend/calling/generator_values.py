@@ -51,10 +51,10 @@ class Pending(Member):
         return GeneratorType
 
     def read(self, lowering: Any, attribute: str, node: ast.AST) -> Value:
-        from . import stepped
+        from . import coroutines
 
         refusal = lowering.refusal(node, f"`.{attribute}` of a generator is not compiled")
-        stepped.again(lowering, self.place, refusal)
+        coroutines.again(lowering, self.place, refusal)
 
     def assign(
         self, lowering: Any, attribute: str, op: str | None, value: Value, node: ast.AST
@@ -77,11 +77,11 @@ def pending(
     lowering: Calls, function: GeneratorFunction, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """The generator that a call of its function makes."""
-    from . import stepped
+    from . import coroutines
 
-    place = stepped.place_here(lowering, function)
-    if stepped.is_stepped(lowering, place):
-        return stepped.start(lowering, function, args, kwargs, place)
+    place = coroutines.place_here(lowering, function)
+    if coroutines.is_stepped(lowering, place):
+        return coroutines.start(lowering, function, args, kwargs, place)
     return Static(Pending(function, args, kwargs, lowering.homes[-1], place))
 
 
@@ -93,7 +93,7 @@ def pending_of(value: object) -> Pending | None:
 
 def consume(lowering: Any, generator: Pending, node: ast.AST) -> None:
     """The generator is asked for all its items, here."""
-    from . import stepped
+    from . import coroutines
 
     if generator.made is not lowering.homes[-1]:
         refusal = lowering.refusal(
@@ -101,7 +101,7 @@ def consume(lowering: Any, generator: Pending, node: ast.AST) -> None:
             "a generator is consumed in another place than it was made, or twice",
             "make a list of it, or make it anew where it is consumed",
         )
-        stepped.again(lowering, generator.place, refusal)
+        coroutines.again(lowering, generator.place, refusal)
     generator.made = None
 
 

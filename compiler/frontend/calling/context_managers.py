@@ -21,7 +21,7 @@ from ..frames import LocalFunction
 from ..syntax import managers
 from ..syntax.generator_loops import place_of
 from ..values import NoneValue, Record, Static, Struct, Value
-from . import generating
+from .generator_values import is_generator, pending, pending_of
 from .recursion import Again
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ def call(
     if callee is contextlib.contextmanager and len(args) == 1:
         return made(lowering, args[0], node)
     if isinstance(callee, Managed):
-        return generating.pending(lowering, callee.function, args, kwargs)
+        return pending(lowering, callee.function, args, kwargs)
     generator = generator_of(callee)
-    return None if generator is None else generating.pending(lowering, generator, args, kwargs)
+    return None if generator is None else pending(lowering, generator, args, kwargs)
 
 
 def generator_of(callee: object) -> FunctionType | None:
@@ -94,9 +94,9 @@ def DECORATED() -> Any:
 def made(lowering: Calls, function: Value, node: ast.Call) -> Value:
     """`contextmanager` of a function that is nested, or is found outside."""
     found = function.object if isinstance(function, Static) else None
-    if isinstance(found, LocalFunction) and generating.is_generator(found):
+    if isinstance(found, LocalFunction) and is_generator(found):
         return Static(Managed(found))
-    if isinstance(found, FunctionType) and generating.is_generator(found):
+    if isinstance(found, FunctionType) and is_generator(found):
         return Static(contextlib.contextmanager(found))
     raise lowering.refusal(node, "contextmanager of what is no generator function")
 
@@ -109,8 +109,8 @@ def entered(lowering: Calls, manager: Value, node: ast.expr) -> Value:
     kind, function = None, None
     if isinstance(found, Suppressing):
         kind = managers.SUPPRESSING
-    elif (pending := generating.pending_of(manager)) is not None:
-        kind, function = managers.GENERATOR, pending.function
+    elif (generator := pending_of(manager)) is not None:
+        kind, function = managers.GENERATOR, generator.function
     elif isinstance(manager, Record | Struct):
         missing = [n for n in ("__enter__", "__exit__") if method_of(manager, n) is None]
         if missing:

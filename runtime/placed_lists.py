@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .columns import LEAF, Form, items_of, parts_of, width
 from .keys import is_same_view
+from .list_columns import LEAF, Form, items_of, parts_of, width
 from .structures import layout_of, set_field
 
 Store = list[Any]

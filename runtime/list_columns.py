@@ -211,7 +211,7 @@ def rows_of(form: Rows, arrays: Iterator[Any]) -> list[list[Any]]:
 
 def parts_of(form: Form | None, items: Sequence[Any], stores: Sequence[Any] = ()) -> Iterator[Any]:
     """The arrays of a list of this form, which may be a list of cotangents; None for arrays of no extents.
-    `stores` say what the places of items are (`placed`)."""
+    `stores` say what the places of items are (`placed_lists`)."""
     if isinstance(form, dict) and "placed" in form:
         yield stores[form["placed"]].numbers(items)
     elif isinstance(form, str):

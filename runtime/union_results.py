@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .columns import width
+from .list_columns import width
 
 Recipe = list[Any]
 

@@ -34,7 +34,7 @@ from ..values import Array, NoneValue, Scalar, Tuple, Value
 from .argument_lists import ITEMS
 from .lists import FixedList, ListObject
 from .references import key_reference
-from .taking_apart import Flattening, Recipe
+from .result_recipes import Flattening, Recipe
 
 State = dict[str, Any]
 """`changes`: object, key and recipe of each; `stores`: those of which they have items; `types`: of the

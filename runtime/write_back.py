@@ -1,6 +1,6 @@
 """What an exception leaves of the caller's objects and lists, taken over while compiled code still has it.
 
-Compiled code hands over a *state* right before it raises (`compiler/frontend/data/leaving.py`): its number,
+Compiled code hands over a *state* right before it raises (`frontend/data/write_back.py`): its number,
 and the numbers and arrays that it consists of. Arrays in its own memory are copied at once. Those in
 memory of the caller's are the arrays that they were, or views of them.
 """
@@ -17,7 +17,7 @@ import numpy as np
 
 from . import sites
 from .keys import NUMPY_SCALARS, address_of, is_same_view
-from .raised import exact
+from .raised_exceptions import exact
 
 handed = threading.local()
 """Its `pending` is the state that was handed over last, its number and values: the next exception of this

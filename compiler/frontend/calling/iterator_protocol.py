@@ -17,8 +17,8 @@ from ..syntax import stepping
 from ..syntax.comprehensions import Intrinsic
 from ..syntax.generator_loops import place_of
 from ..values import Array, NoneValue, Record, Row, Scalar, Static, Struct, Tuple, Value
-from . import generating, recursion, standard_iterators
-from .stepped import Place, Suspended, advance, again, start, state_of, suspended_of
+from . import generator_values, recursion, standard_iterators
+from .coroutines import Place, Suspended, advance, again, start, state_of, suspended_of
 
 
 class RangeParts:
@@ -80,7 +80,7 @@ def asked(lowering: Any, which: Intrinsic, args: list[Value], node: ast.Call) ->
 def partner(lowering: Any, value: Value, node: ast.Call) -> Value:
     """What stands beside a generator in `zip`: subscripted, or the next build takes turns."""
     place = place_of(node.args[0], lowering.frame.source.file)
-    is_generator = generating.pending_of(value) is not None or suspended_of(value) is not None
+    is_generator = generator_values.pending_of(value) is not None or suspended_of(value) is not None
     if is_generator and lowering.facts.learn_generator(place):
         raise recursion.Again
     return lowering.partner([value])
@@ -116,7 +116,7 @@ def places(lowering: Any, value: Value, node: ast.AST) -> Value:
         node, "this is not something a generator can run over", "use an array, a list or a range"
     )
     found = value.object if isinstance(value, Static) else None
-    if isinstance(found, generating.Pending):
+    if isinstance(found, generator_values.Pending):
         again(lowering, found.place, refusal)
     if isinstance(found, Iterable):
         if found.bounds is None:

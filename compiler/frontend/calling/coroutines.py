@@ -6,10 +6,10 @@
     g.send(a)              resume$(a)
 
 A generator is consumed whole where that is possible, as the code of a loop is better than that of one which
-goes on in its middle (`generating`). Where it is not, because it is asked again, beside another one, or has a
-`yield` in a `try`, the place where it is made is learnt, and the next build makes it one of these (`again`).
-What `iter`, `zip`, `enumerate`, `map` and generator expressions make is a generator of our own there
-(`standard_iterators`). Its names are fields of objects, so branches and loops join them as any.
+goes on in its middle (`generator_values`). Where it is not, because it is asked again, beside another one, or
+has a `yield` in a `try`, the next build makes it one of these (`again`). What `iter`, `zip`, `map` and
+generator expressions make is a generator of our own there (`standard_iterators`). Its names are fields of
+objects, so branches and loops join them as any.
 """
 
 from __future__ import annotations

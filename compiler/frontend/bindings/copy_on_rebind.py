@@ -24,8 +24,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ...analysis.views import strip_casts
 from ..joins import cast
 from ..scalars import logical_not
+from .deferred_allocs import refuse_other_shape
 from .descriptors import before_end, either, last_of, result_index
-from .late import refuse_other_shape
 from .roots import is_fresh_in, is_inside, is_placeholder
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from ..values import (
     Value,
 )
 from . import hashed, returned_lists
+from .argument_items import given_of
 from .classes import described
 from .fields import is_frozen, is_plain
-from .given_items import given_of
 from .list_methods import Lists
 from .lists import FixedList, ListKey, ListObject, is_of_numbers
 from .placed_results import PlacedResults, is_kept_apart
@@ -39,7 +39,7 @@ Recipe = list[Any]
 ["object", number, class reference, field names, recipes], ["again", number], ["list", recipes],
 ["item", number]: a list in an argument; ["placed", form]: a list, ["picked", number]: an item, of stores
 (`placed_results`); ["kept", number, recipe]: what may be met again; ["numbers", form]:
-a list of anything but numbers, of the arrays that `mutad.runtime.columns` says."""
+a list of anything but numbers, of the arrays that `mutad.runtime.list_columns` says."""
 
 
 @dataclass
