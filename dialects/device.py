@@ -15,11 +15,13 @@ generator take.
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
+    I64,
     IndexType,
     IntegerAttr,
     MemRefType,
     NoneAttr,
     SymbolRefAttr,
+    i1,
     i64,
 )
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
@@ -141,6 +143,25 @@ class LaunchOp(IRDLOperation):
 
 
 @irdl_op_definition
+class IsReplayedOp(IRDLOperation):
+    """Whether a loop of so many iterations is replayed as a graph: `%r = device.is_replayed %n period 2`.
+
+    The runtime decides, from how often the loop launches the same: every `period` iterations.
+    """
+
+    name = "device.is_replayed"
+    count = operand_def(IndexType)
+    period = prop_def(IntegerAttr[I64])
+    result = result_def(i1)
+    assembly_format = "$count `period` $period attr-dict"
+
+    def __init__(self, count: SSAValue, period: int) -> None:
+        super().__init__(
+            operands=[count], properties={"period": IntegerAttr(period, i64)}, result_types=[i1]
+        )
+
+
+@irdl_op_definition
 class FetchOp(IRDLOperation):
     """The host reads an element of device memory, and waits for it: `%x = device.fetch %a[%i] : T -> f64`."""
 
@@ -196,4 +217,7 @@ def is_kernel(op: Operation) -> bool:
     return KERNEL in op.attributes
 
 
-Device = Dialect("device", [ThreadOp, BlockOp, BarrierOp, LaunchOp, FetchOp, PutOp, AtomicAddOp])
+Device = Dialect(
+    "device",
+    [ThreadOp, BlockOp, BarrierOp, LaunchOp, IsReplayedOp, FetchOp, PutOp, AtomicAddOp],
+)

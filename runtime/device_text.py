@@ -547,6 +547,17 @@ failed:
   ret i32 %status8
 }}
 
+define i1 @mutad_device_is_replayed(i64 %count, i64 %period) {{
+{word(MODE, "mode")}{word(UNIT, "unit")}{word(LEAST, "least")}
+  %idle = icmp eq i64 %mode, 0
+  %whole = mul i64 %unit, %period
+  %graphs = mul i64 %whole, %least
+  %enough = add i64 %graphs, %period
+  %worth = icmp sge i64 %count, %enough
+  %replayed = and i1 %idle, %worth
+  ret i1 %replayed
+}}
+
 define i64 @mutad_device_plan(i64 %count, i64 %period) {{
 {word(MODE, "mode")}
   %idle = icmp eq i64 %mode, 0
@@ -557,15 +568,13 @@ within:
 {put_word(DEPTH, "%deeper", "deep")}
   ret i64 %count
 look:
-{word(UNIT, "unit")}{word(LEAST, "least")}
-  %whole = mul i64 %unit, %period
-  %graphs = mul i64 %whole, %least
-  %enough = add i64 %graphs, %period
-  %worth = icmp sge i64 %count, %enough
+  %worth = call i1 @mutad_device_is_replayed(i64 %count, i64 %period)
   br i1 %worth, label %planned, label %plain
 plain:
   ret i64 %count
 planned:
+{word(UNIT, "unit")}
+  %whole = mul i64 %unit, %period
   %beyond = sub i64 %count, %period
   %times = sdiv i64 %beyond, %whole
   %replayed = mul i64 %times, %whole

@@ -11,29 +11,27 @@ An array is given as PTX has it: pointer, extents, strides (`ptx.DeviceWriter.pa
 touched here; single elements are fetched and put by the driver. Every call of the driver may fail, and the
 kernel then returns as where memory runs out: which error it was the runtime knows.
 
-A loop that only launches, the same in each iteration, is replayed: see `period_of`.
+A loop that only launches, the same in each iteration, is replayed: see `analysis.replays`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import lcm
 from typing import Any
 
-from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, MemRefType, ModuleOp, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import ad, array, device
-from ...dialects.within import every_op
-from ..analysis.alias import AliasAnalysis, if_blocks
+from ..analysis.alias import if_blocks
+from ..analysis.replays import period_of
 from .debug_info import Subject
 from .handles import Record
 from .kernel_memory import KernelMemory
 from .kernel_state import OUT_OF_MEMORY, Descriptor, KernelState, size_of, value_type
 from .loops_to_llvm import CodegenOptions, KernelWriter
 from .memory_to_llvm import bytes_of
-from .scalars_to_llvm import SCALAR_OPS
 from .support.device import BLOCKS, DECLARATIONS, DEVICE
 
 KERNELS = "mutad_device_kernels"
@@ -133,6 +131,11 @@ def given_as(state: KernelState, value: SSAValue) -> list[tuple[str, str]]:
     return [(value_type(value.type), state.scalars[value])]
 
 
+def lower_is_replayed(state: KernelState, op: device.IsReplayedOp) -> None:
+    numbers = f"i64 {state.scalars[op.count]}", f"i64 {op.period.value.data}"
+    state.scalars[op.result] = call(state, "mutad_device_is_replayed", *numbers)
+
+
 # Single elements.
 
 
@@ -191,53 +194,6 @@ def is_of_device(tape: SSAValue) -> bool:
     """Whether all segments of a tape are the device's."""
     users = (use.operation for use in tape.uses)
     return all(is_on_device(u.memref.type) for u in users if isinstance(u, ad.PushOp | ad.PopOp))
-
-
-# Loops that are replayed.
-
-
-def period_of(op: array.LoopOp, alias: AliasAnalysis) -> int | None:
-    """After how many iterations a loop launches the same again; None where it never does, or does more.
-
-    It only launches and puts elements, at arguments that are computed of what is there before the loop, and
-    of arrays that change places: after so many iterations each is at its own again. So what one period
-    launches is what every other does, and what it raises the first has raised. (A branch would be
-    decided once: loops with branches are left alone, as are those that allocate, fetch or save.)
-    """
-    if op.count is None or op.condition_block is not None or op.induction.first_use is not None:
-        return None
-    for inner in every_op(op):
-        plain = type(inner) in SCALAR_OPS or isinstance(inner, REPLAYED)
-        counted = not isinstance(inner, array.LoopOp) or inner.condition_block is None
-        if inner is not op and not (plain and counted):
-            return None
-    launches = any(isinstance(inner, device.LaunchOp) for inner in every_op(op))
-    return cycle(op, alias) if launches else None
-
-
-REPLAYED = (
-    device.LaunchOp, device.PutOp, array.LoopOp, array.YieldOp, array.ViewOp, array.CollapseOp,
-    array.RaiseIfOp, array.IndexOp,
-    memref.DimOp, memref.CastOp, arith.ConstantOp,
-)  # fmt: skip
-"""What the body of a loop that is replayed consists of, beside scalars."""
-
-LONGEST = 4
-"""Iterations of a period."""
-
-
-def cycle(op: array.LoopOp, alias: AliasAnalysis) -> int | None:
-    """After how many iterations all carried arrays are at their places; None where that is not known."""
-    permutation = alias.permutation(op)
-    found = 1
-    for slot in range(len(permutation)):
-        length, at = 1, permutation[slot]
-        while at is not None and at != slot and length <= len(permutation):
-            length, at = length + 1, permutation[at]
-        if at != slot:
-            return None
-        found = lcm(found, length)
-    return found if found <= LONGEST else None
 
 
 class LaunchingWriter(KernelWriter):
@@ -322,6 +278,7 @@ OF_EITHER = (memref.LoadOp, memref.StoreOp, memref.AllocaOp, array.AllocOp, ad.P
 
 LAUNCH_OPS: dict[type[Operation], Callable[[KernelState, Any], None]] = {
     device.LaunchOp: lower_launch,
+    device.IsReplayedOp: lower_is_replayed,
     device.FetchOp: lower_fetch,
     device.PutOp: lower_put,
 }

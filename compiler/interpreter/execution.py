@@ -462,6 +462,7 @@ OPS: Mapping[type[Operation], Callable[[Frame, Any], None]] = {
     ad.DerivativeOp: derivative,
     ad.RetryIfOp: retry_if,
     device.LaunchOp: launches.launch,
+    device.IsReplayedOp: launches.is_replayed,
     device.ThreadOp: launches.thread,
     device.BlockOp: launches.block,
     device.FetchOp: launches.fetch,

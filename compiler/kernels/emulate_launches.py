@@ -49,7 +49,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import FunctionType, MemRefType, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, MemRefType, ModuleOp, UnitAttr, i1
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -258,6 +258,8 @@ def touch(op: Operation) -> None:
         new.results[0].name_hint = op.result.name_hint
     elif isinstance(op, device.PutOp):
         new = memref.StoreOp.get(op.value, op.target, list(op.indices))
+    elif isinstance(op, device.IsReplayedOp):  # both answers are right
+        new = arith.ConstantOp(IntegerAttr(1, i1))
     else:
         return
     new.location = op.location

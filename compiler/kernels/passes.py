@@ -7,6 +7,7 @@ from xdsl.passes import ModulePass
 from .block_sums import BlockSums
 from .check_spaces import CheckSpaces
 from .choose_loads import ChooseLoads
+from .count_on_device import CountOnDevice
 from .emulate_launches import EmulateLaunches
 from .find_extremes import FindExtremes
 from .inspect_checks import InspectChecks
@@ -23,5 +24,6 @@ DEVICE_PASSES: tuple[type[ModulePass], ...] = (
     OutlineKernels,
     CheckSpaces,
     BlockSums,
+    CountOnDevice,
     EmulateLaunches,
 )

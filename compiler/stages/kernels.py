@@ -32,6 +32,7 @@ def launches(c: Compilation) -> None:
     """Kernels leave the module: as PTX, or as machine code that the emulated driver loads."""
     from ..codegen.launches_to_llvm import multiplies, number_kernels
     from ..codegen.llvm_module import optimize_and_emit
+    from ..kernels.count_on_device import CountOnDevice
     from ..kernels.host_kernels import (
         host_text,
         kinds_of_parameters,
@@ -39,6 +40,7 @@ def launches(c: Compilation) -> None:
         sizes_of_parameters,
     )
 
+    c.run([CountOnDevice()])
     text = "" if c.request.options.device == HOST_DRIVER else ptx(c)
     made = number_kernels(c.module)
     c.image = {"kernels": [k.sym_name.data for k in made], "ptx": text}

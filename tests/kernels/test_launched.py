@@ -265,6 +265,52 @@ def test_a_replayed_loop_is_the_same_to_the_bit(
             np.testing.assert_array_equal(found, exact)
 
 
+def shocks(u, k, steps):
+    """Saves a grid a step: its sweeps store and read at another place in each iteration."""
+    for _ in range(steps):
+        u[1:-1] += k * (u[:-2] - 2 * u[1:-1] + u[2:]) ** 2
+    return (u**2).sum()
+
+
+def driven(u, k, steps):
+    for t in range(steps):
+        u[1:-1] = u[1:-1] * (u[2:] - k * u[:-2]) + 0.01 * t
+    return (u**3).sum()
+
+
+def all_times(u, k, steps):
+    a = np.zeros((steps + 1, u.size))
+    a[0] = u
+    for t in range(steps):
+        a[t + 1, 1:-1] = a[t, 1:-1] + k * a[t, 2:] * a[t, :-2]
+    return (a[steps] ** 2).sum() + a[:, 3].sum()
+
+
+@pytest.mark.parametrize("program", [shocks, driven, all_times])
+@pytest.mark.parametrize("steps", [0, 2, 17])
+def test_loops_that_save_are_replayed(
+    program: Callable[..., Any], steps: int, emulation: EmulatedDriver
+) -> None:
+    """Kernels read the counter on the device, so both sweeps launch the same in each iteration."""
+    f, g = compiled(program)
+    outcomes: list[Any] = []
+    for least in (2, 1 << 40):
+        driver().state[device.UNIT], driver().state[device.LEAST] = 1, least
+        before = driver().replays
+        found = f.value_and_grad(there(0.1 * waves(20)), 0.01, steps)
+        both_sweeps = driver().replays - before > steps
+        assert both_sweeps == (least == 2 and steps == 17)
+        outcomes.append(flat(here(found)))
+    np.testing.assert_array_equal(*outcomes)
+    wanted = flat(g.value_and_grad(0.1 * waves(20), 0.01, steps))
+    np.testing.assert_allclose(outcomes[0], wanted, rtol=1e-14)
+
+
+def flat(found: Any) -> Any:
+    value, du = found
+    return np.array([value, *du])
+
+
 def test_graphs_are_given_back(emulation: EmulatedDriver) -> None:
     f, _ = compiled(steps_of_two)
     names = "cuGraphInstantiateWithFlags", "cuGraphExecDestroy", "cuGraphDestroy"

@@ -30,6 +30,7 @@ DECLARATIONS = {
     "mutad_device_drop_segment": "declare ptr @mutad_device_drop_segment(ptr)",
     "mutad_device_fetch": "declare i32 @mutad_device_fetch(ptr, i64, ptr)",
     "mutad_device_put": "declare i32 @mutad_device_put(ptr, i64, ptr)",
+    "mutad_device_is_replayed": "declare i1 @mutad_device_is_replayed(i64, i64)",
     "mutad_device_plan": "declare i64 @mutad_device_plan(i64, i64)",
     "mutad_device_iteration": "declare i32 @mutad_device_iteration(i64)",
     "mutad_device_repeat": "declare i32 @mutad_device_repeat()",

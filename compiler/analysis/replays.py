@@ -1,0 +1,72 @@
+"""Loops that launch the same kernels in each iteration: a driver can replay them as a graph.
+
+Such a loop only launches kernels and puts elements. Their arguments are computed of what is there before the
+loop, and of arrays that change places. After so many iterations, its *period*, each array is at its own place
+again. So what one period launches is what every other does, and what it raises the first has raised. A branch
+would be decided once: loops with branches are left alone, as are those that allocate, fetch or save.
+"""
+
+from __future__ import annotations
+
+from math import lcm
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation
+from xdsl.traits import Pure
+
+from ...dialects import array, device
+from ...dialects.within import every_op
+from .alias import AliasAnalysis
+
+REPLAYED = (
+    device.LaunchOp, device.PutOp, array.LoopOp, array.YieldOp, array.ViewOp, array.CollapseOp,
+    array.RaiseIfOp, array.IndexOp, memref.DimOp, memref.CastOp,
+)  # fmt: skip
+"""What the body of a loop that is replayed consists of, beside scalars."""
+
+LONGEST = 4
+"""Iterations of a period."""
+
+
+def period_of(loop: array.LoopOp, alias: AliasAnalysis) -> int | None:
+    """After how many iterations a loop launches the same again; None where it never does, or does more."""
+    return None if loop.induction.first_use is not None else period_but_counter(loop, alias)
+
+
+def period_but_counter(loop: array.LoopOp, alias: AliasAnalysis) -> int | None:
+    """The same, whatever is computed of the loop's own counter."""
+    if loop.count is None or loop.condition_block is not None:
+        return None
+    inside = every_op(loop)[1:]
+    if not all(map(may_be_replayed, inside)):
+        return None
+    launches = any(isinstance(inner, device.LaunchOp) for inner in inside)
+    return cycle(loop, alias) if launches else None
+
+
+def may_be_replayed(op: Operation) -> bool:
+    if isinstance(op, array.LoopOp):
+        return op.condition_block is None
+    return isinstance(op, REPLAYED) or is_scalar(op)
+
+
+def is_scalar(op: Operation) -> bool:
+    """Whether an op computes numbers, of numbers alone."""
+    values = (*op.operands, *op.results)
+    of_arrays = any(isinstance(v.type, MemRefType) for v in values)
+    return not of_arrays and (op.has_trait(Pure) or op.dialect_name() == "arith")
+
+
+def cycle(loop: array.LoopOp, alias: AliasAnalysis) -> int | None:
+    """After how many iterations all carried arrays are at their places; None where that is not known."""
+    permutation = alias.permutation(loop)
+    found = 1
+    for slot in range(len(permutation)):
+        length, at = 1, permutation[slot]
+        while at is not None and at != slot and length <= len(permutation):
+            length, at = length + 1, permutation[at]
+        if at != slot:
+            return None
+        found = lcm(found, length)
+    return found if found <= LONGEST else None
