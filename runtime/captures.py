@@ -33,6 +33,7 @@ import numpy as np
 
 from . import class_reads, foreign, keys, rules, settings, tables, wrappers
 from .bound import BoundMethod
+from .pickles import give_file
 
 
 class Missing:
@@ -337,6 +338,7 @@ def _reads(value: Any, walk: Walk) -> Iterator[tuple[Place, Any]]:
     function = compiled_along(value)
     if function is None or not walk.first(function):
         return
+    give_file(function)
     walk.functions += 1
     walk.names.update(settings.names_in(function.__code__))
     walk.pending += function.__defaults__ or ()

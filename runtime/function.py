@@ -700,7 +700,7 @@ class DifferentiableFunction(CompiledFunction[P, R]):
 
 def unpickled(sources: pickles.Sources, function: Any, *given: Any) -> Any:
     """A compiled function that was sent by value."""
-    pickles.show_sources(sources)
+    pickles.take(function, sources)
     return compiled(function, *given)
 
 

@@ -125,6 +125,22 @@ def importable(x):
     return x.sum()
 
 
+RELAY = """
+import pickle, sys
+import cloudpickle
+with open(sys.argv[1], "rb") as file:
+    sent = pickle.load(file)
+with open(sys.argv[1], "wb") as file:
+    cloudpickle.dump(sent, file)
+"""
+
+
+def test_a_scheduler_sends_functions_on(tmp_path: Path) -> None:
+    run(SCRIPT, tmp_path, "here")
+    run(RELAY, tmp_path, "scheduler")
+    run(CALLER, tmp_path, "there")
+
+
 def test_what_can_be_imported_is_sent_by_name() -> None:
     sent = cloudpickle.dumps(importable)
     assert pickle.loads(sent) is importable
@@ -154,12 +170,12 @@ def test_pickle_itself_finds_names() -> None:
 def test_sources_that_are_there_stay(tmp_path: Path) -> None:
     file = tmp_path / "there.py"
     file.write_text("a = 1\n")
-    pickles.show_sources({str(file): "a = 1\n"})
+    pickles.show_sources(pickles.Sources({str(file): "a = 1\n"}))
     import linecache
 
     file.write_text("a = 22\n")  # an edit is seen: the text was not pinned
     linecache.checkcache(str(file))
     assert linecache.getline(str(file), 1) == "a = 22\n"
-    pickles.show_sources({str(file): "b = 3\n", "<elsewhere>": "c = 4\n"})
+    pickles.show_sources(pickles.Sources({str(file): "b = 3\n", "<elsewhere>": "c = 4\n"}))
     assert linecache.getline(str(file), 1) == "b = 3\n"
     assert linecache.getline("<elsewhere>", 1) == "c = 4\n"
