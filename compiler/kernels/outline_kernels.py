@@ -175,6 +175,11 @@ class Outliner:
     def is_device(self, memref: SSAValue) -> bool:
         return self.placement.has(memref)
 
+    def variable(self, memref: SSAValue) -> SSAValue | None:
+        """The host's variable that the memref is (a view of)."""
+        cell = cell_of(memref)
+        return None if cell is None or self.is_device(cell) else cell
+
     # What has no place.
 
     def refuse(self) -> None:
@@ -273,7 +278,7 @@ class Outliner:
         host, form = self.host(op), form_of(op)
         inputs: dict[SSAValue, SSAValue] = {}
         for m in op.ins:
-            if (cell := cell_of(m)) is not None and m not in inputs:
+            if (cell := self.variable(m)) is not None and m not in inputs:
                 inputs[m] = host.load(cell)
         if form.is_total:
             self.reduce(op, form, inputs, host)
@@ -291,7 +296,7 @@ class Outliner:
         after: list[Callable[[], None]] = []
         offset = len(op.extents) + len(op.ins)
         for k, m in enumerate(list(op.outs)):
-            cell = cell_of(m)
+            cell = self.variable(m)
             if cell is None:
                 continue
             zero = host.index(0)
@@ -341,7 +346,7 @@ class Outliner:
         host: Writer,
     ) -> None:
         """One block combines what blocks have, with an element of an array or a variable."""
-        kernel, cell = self.kernel(op), cell_of(target)
+        kernel, cell = self.kernel(op), self.variable(target)
         mine = reductions.of_blocks(kernel, kind, partial, count)
         one, zero = host.index(1), host.index(0)
         if cell is not None:

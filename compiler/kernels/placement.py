@@ -1,12 +1,15 @@
 """Which memory is the device's: arguments, results, what kernels touch, and what may be any of these.
 
-The rest stays with the host. A tape is all in one memory, and the halves of a gradient agree on those that
-the first hands to the second: where a kernel of one of them touches a segment, the other half's are there.
+The rest stays with the host. Of its variables those are the device's that the maps of a loop add to, and that
+nothing else in the loop touches: the host would fetch such a sum, and wait for it, in each iteration.
+
+A tape is all in one memory, and the halves of a gradient agree on those that the first hands to the second:
+where a kernel of one of them touches a segment, the other half's are there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from xdsl.dialects import func
@@ -14,9 +17,10 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects import ad, array
 from ...dialects.within import every_op
-from ..analysis.alias import AliasAnalysis
+from ..analysis.alias import AliasAnalysis, enclosing_loops
 from ..analysis.carried_cells import cell_of
 from ..analysis.views import is_memref
+from ..rules import accesses
 from . import nest_kernels
 
 
@@ -24,7 +28,7 @@ class Placement:
     """The roots of one function whose memory is the device's."""
 
     def __init__(
-        self, function: func.FuncOp, alias: AliasAnalysis, kernels: Iterable[Operation]
+        self, function: func.FuncOp, alias: AliasAnalysis, kernels: Sequence[Operation]
     ) -> None:
         self.function, self.alias = function, alias
         self.tapes = segments_of(function, alias)
@@ -36,6 +40,7 @@ class Placement:
             self.roots |= alias.roots(result)
         for m in (m for op in kernels for m in touched_by(op)):
             self.roots |= {r for r in alias.roots(m) if cell_of(r) is None}
+        self.roots |= sums_of_loops(function, [k for k in kernels if isinstance(k, array.LoopOp)])
         self.spread()
 
     def has(self, memref: SSAValue) -> bool:
@@ -73,6 +78,42 @@ def handed_on(first: func.FuncOp, second: func.FuncOp) -> Iterator[tuple[SSAValu
     given = [v for v in returned(first) if isinstance(v.type, ad.TapeType)]
     taken = [a for a in second.body.block.args if isinstance(a.type, ad.TapeType)]
     yield from zip(given, taken, strict=True)
+
+
+def sums_of_loops(function: func.FuncOp, nests: Sequence[Operation]) -> set[SSAValue]:
+    """The variables that maps in a loop combine terms with, and that no other op touches there.
+
+    The threads of `nests` have variables of their own, or are given numbers of the host's.
+    """
+    touching: dict[SSAValue, list[Operation]] = {}
+    for op in every_op(function):
+        cells = {cell for one in accesses(op) if (cell := cell_of(one.memref)) is not None}
+        for cell in cells:
+            touching.setdefault(cell, []).append(op)
+    others = {op for nest in nests for op in nest.walk()}
+    return {c for c, ops in touching.items() if others.isdisjoint(ops) and is_sum_of_loop(c, ops)}
+
+
+def is_sum_of_loop(cell: SSAValue, touching: Sequence[Operation]) -> bool:
+    """Whether a loop that the variable is there before leaves it to maps."""
+    owner = cell.owner
+    assert isinstance(owner, Operation)
+    around = set(enclosing_loops(owner))
+    for op in touching:
+        loop = next(reversed(enclosing_loops(op)), None)
+        if loop is not None and loop not in around and combines(op, cell):
+            inside = [other for other in touching if loop.is_ancestor(other)]
+            if all(isinstance(other, array.MapOp) for other in inside):
+                return True
+    return False
+
+
+def combines(op: Operation, cell: SSAValue) -> bool:
+    """Whether a map leaves one number of all its points in a variable."""
+    if not isinstance(op, array.MapOp):
+        return False
+    outs = zip(op.outs, op.out_kinds, strict=True)
+    return any(kind != "store" and cell_of(m) is cell for m, kind in outs)
 
 
 def segments_of(function: func.FuncOp, alias: AliasAnalysis) -> dict[SSAValue, set[SSAValue]]:

@@ -16,10 +16,16 @@ def kernels(c: Compilation) -> None:
     from ..kernels.inspect_checks import InspectChecks
     from ..kernels.outline_kernels import OutlineKernels
     from ..kernels.same_choices import SameChoices
+    from ..transforms.hoist_allocs import HoistAllocs
+    from ..transforms.hoist_invariants import HoistInvariants
 
     fixed = c.request.options.deterministic
-    choices = SameChoices(), ChooseLoads()
-    c.run([*choices, InspectChecks(fixed), OutlineKernels(fixed), CheckSpaces(), BlockSums()])
+    choices = SameChoices(), ChooseLoads(), InspectChecks(fixed)
+    hoists = (
+        HoistInvariants(),
+        HoistAllocs(),
+    )  # what blocks leave of a sum, so that graphs replay the loop
+    c.run([*choices, OutlineKernels(fixed), *hoists, CheckSpaces(), BlockSums()])
 
 
 def emulated(c: Compilation) -> None:

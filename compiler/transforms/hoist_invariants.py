@@ -54,7 +54,7 @@ TRAPS = (
     arith.FloorDivSIOp,
     arith.CeilDivSIOp,
 )
-"""Ops without effects that must not run where the program would not have run them."""
+"""Ops that must not run where the program would not have run them, but with divisors that are known."""
 
 
 @dataclass(frozen=True)
@@ -85,15 +85,17 @@ def hoist_from(loop: array.LoopOp) -> None:
 def is_movable(op: Operation) -> bool:
     if op.regions or not is_movable_kind(type(op)):
         return False
+    if isinstance(op, TRAPS):
+        return (array.constant_value(op.operands[1]) or 0) > 0
     return not isinstance(op, array.IndexOp) or op.unchecked is not None
 
 
 @cache
 def is_movable_kind(kind: type[Operation]) -> bool:
     """The same of a class of ops, but for what the op itself says."""
-    if kind.has_trait(IsTerminator) or issubclass(kind, TRAPS):
+    if kind.has_trait(IsTerminator):
         return False
-    return issubclass(kind, array.IndexOp) or kind.has_trait(NoMemoryEffect)
+    return issubclass(kind, (array.IndexOp, *TRAPS)) or kind.has_trait(NoMemoryEffect)
 
 
 def is_from_outside(value: SSAValue, loop: array.LoopOp) -> bool:

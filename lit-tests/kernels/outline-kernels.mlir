@@ -157,6 +157,84 @@ func.func @kept_where_it_raises(%u : memref<?xf64>, %n : index, %x : f64) {
   func.return
 }
 
+// What maps of a loop add up, and nothing else there reads, is fetched once.
+// CHECK-LABEL: func.func @a_sum_of_a_loop_is_fetched_once
+// CHECK:         %s = memref.alloca() : memref<f64, 1 : i64>
+// CHECK:         device.put %zero, %s[]
+// CHECK:         array.loop
+// CHECK-NOT:       device.fetch
+// CHECK:           array.yield
+// CHECK:         device.fetch %s[]
+func.func @a_sum_of_a_loop_is_fetched_once(%u : memref<?xf64>, %n : index, %steps : index) -> f64 {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f64
+  %s = memref.alloca() : memref<f64>
+  memref.store %zero, %s[] : memref<f64>
+  %all = array.view %s[] dims [-1] extents(%n) steps(%c0) : memref<f64> -> memref<?xf64, strided<[0]>>
+  %t = array.loop %k to %steps do {
+    array.map(%n) ins(%u : memref<?xf64>) outs(%all : memref<?xf64, strided<[0]>>) kinds ["add"] {
+    ^bb0(%x : f64):
+      array.yield %x : f64
+    }
+    array.yield
+  }
+  %r = memref.load %s[] : memref<f64>
+  func.return %r : f64
+}
+
+// CHECK-LABEL: func.func @kept_on_the_host_where_the_loop_reads_the_sum
+// CHECK:         %s = memref.alloca() : memref<f64>
+// CHECK:         array.loop
+// CHECK:           device.fetch
+func.func @kept_on_the_host_where_the_loop_reads_the_sum(%u : memref<?xf64>, %n : index, %steps : index) -> f64 {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f64
+  %half = arith.constant 0.5 : f64
+  %s = memref.alloca() : memref<f64>
+  memref.store %zero, %s[] : memref<f64>
+  %all = array.view %s[] dims [-1] extents(%n) steps(%c0) : memref<f64> -> memref<?xf64, strided<[0]>>
+  %t = array.loop %k to %steps do {
+    array.map(%n) ins(%u : memref<?xf64>) outs(%all : memref<?xf64, strided<[0]>>) kinds ["add"] {
+    ^bb0(%x : f64):
+      array.yield %x : f64
+    }
+    %so_far = memref.load %s[] : memref<f64>
+    %less = arith.mulf %so_far, %half : f64
+    memref.store %less, %s[] : memref<f64>
+    array.yield
+  }
+  %r = memref.load %s[] : memref<f64>
+  func.return %r : f64
+}
+
+// A variable that is born in each iteration is the host's: it is read there.
+// CHECK-LABEL: func.func @kept_on_the_host_where_each_iteration_has_its_own
+// CHECK:         array.loop
+// CHECK:           %s = memref.alloca() : memref<f64>
+// CHECK:           device.fetch
+func.func @kept_on_the_host_where_each_iteration_has_its_own(%u : memref<?xf64>, %n : index, %steps : index) -> f64 {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f64
+  %r = memref.alloca() : memref<f64>
+  memref.store %zero, %r[] : memref<f64>
+  %t = array.loop %k to %steps do {
+    %s = memref.alloca() : memref<f64>
+    memref.store %zero, %s[] : memref<f64>
+    %all = array.view %s[] dims [-1] extents(%n) steps(%c0) : memref<f64> -> memref<?xf64, strided<[0]>>
+    array.map(%n) ins(%u : memref<?xf64>) outs(%all : memref<?xf64, strided<[0]>>) kinds ["add"] {
+    ^bb0(%x : f64):
+      array.yield %x : f64
+    }
+    %sum = memref.load %s[] : memref<f64>
+    %before = memref.load %r[] : memref<f64>
+    %after = arith.addf %before, %sum : f64
+    memref.store %after, %r[] : memref<f64>
+    array.yield
+  }
+  %found = memref.load %r[] : memref<f64>
+  func.return %found : f64
+}
+
 // What does the same is one kernel, whatever it is given; another number makes another.
 // CHECK-LABEL: func.func @filled_twice
 // CHECK:         device.launch @filled_twice_0 {{.*}}%u
