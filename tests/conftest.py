@@ -18,6 +18,7 @@ from filecheck.finput import FInput
 from filecheck.matcher import Matcher
 from filecheck.options import Options
 from filecheck.parser import Parser, pattern_for_opts
+from turns import Turns, has_turn
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects
 
@@ -62,8 +63,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--modes",
         metavar="K/N",
-        help="of the modes of each gradient program beside the gradient itself, the K-th of N parts",
+        help="of the modes of each gradient program beside the gradient itself, and of the tests that are "
+        "compiled as users' programs are, the K-th of N parts",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    Turns.part = part_of(config, "--modes") or Turns.part
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -144,9 +150,11 @@ FRONT = ("derivative", "errors", "frontend", "gradients", "values")
 @pytest.fixture(autouse=True)
 def level_of_llvm(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """There five of six tests, always the same ones, use LLVM's first level unless they ask for one, or run
-    for a CPU that is named: what LLVM makes for that is the point then."""
+    for a CPU that is named: what LLVM makes for that is the point then. Of those others a part each day
+    does not."""
     is_front = request.path.parent.name in FRONT and not os.environ.get(VARIABLE)
-    if is_front and zlib.crc32(request.node.nodeid.encode()) % 6:
+    name: str = request.node.nodeid
+    if is_front and not (zlib.crc32(name.encode()) % 6 == 0 and has_turn(name)):
         monkeypatch.setitem(DEFAULTS, "opt", 1)
 
 
