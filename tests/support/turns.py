@@ -1,4 +1,4 @@
-"""Whose turn it is today to be compiled as users' programs are: `--modes=K/N`, another part each day."""
+"""Whose turn it is today for what takes long, above all users' level of LLVM: `--modes=K/N`."""
 
 from __future__ import annotations
 
