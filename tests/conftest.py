@@ -144,7 +144,9 @@ def part_of(config: pytest.Config, option: str) -> tuple[int, int] | None:
 FIRST = ("test_value_and_grad", "test_saved_bytes")
 """What every run asks of each gradient program."""
 
-OPTIMIZED = re.compile(r"^```(llvm|asm)|\bopt=|llvm-opt|assembly|timeit|perf_counter|minimize\(", re.M)
+OPTIMIZED = re.compile(
+    r"^```(llvm|asm)|\bopt=|llvm-opt|assembly|timeit|perf_counter|minimize\(", re.M
+)
 """What a page has that shows code of LLVM, or times, or ends where the last digits lead."""
 
 FRONT = ("derivative", "errors", "frontend", "gradients", "values")
