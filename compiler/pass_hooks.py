@@ -30,8 +30,11 @@ def hooked(hooks: Sequence[Hook], one: ModulePass, module: ModuleOp) -> Generato
     with ExitStack() as stack:
         for hook in hooks:
             stack.enter_context(hook(one, module))
-        with within(f"the pass {spec_of(one)}"):
+        try:
             yield
+        except Exception as error:
+            remember(error, f"the pass {spec_of(one)}")
+            raise
 
 
 @contextmanager
@@ -40,8 +43,12 @@ def within(what: str) -> Generator[None]:
     try:
         yield
     except Exception as error:
-        error.__dict__.setdefault("within", what)
+        remember(error, what)
         raise
+
+
+def remember(error: Exception, what: str) -> None:
+    error.__dict__.setdefault("within", what)
 
 
 def what_failed(error: BaseException) -> str | None:

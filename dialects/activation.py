@@ -34,7 +34,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from .within import ops_of_kind
+from .within import every_op, is_kind, ops_of_kind
 
 FORWARD, BACKWARD = "_forward", "_backward"
 """How the names of the two functions end."""
@@ -393,7 +393,7 @@ def checkpointed(function: Operation) -> list[StepsOp | ReverseStepsOp]:
 def called_by(function: Operation) -> list[str]:
     """The names of the functions that a function calls."""
     names: list[str] = []
-    for op in function.walk():
+    for op in every_op(function):
         match op:
             case CallOp():
                 names.append(op.target)
@@ -408,7 +408,7 @@ def called_by(function: Operation) -> list[str]:
 
 def goes_deep(function: Operation) -> bool:
     """Whether private functions are called, which are told how deep calls may be nested."""
-    return any(isinstance(op, CallOp | CheckpointedOp) for op in function.walk())
+    return any(is_kind(type(op), CallOp, CheckpointedOp) for op in every_op(function))
 
 
 Activation = Dialect("activation", [CallOp, TooDeepOp, StackOp, StepsOp, ReverseStepsOp], [])

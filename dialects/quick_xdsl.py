@@ -29,20 +29,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import accumulate
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
-from xdsl.dialects.arith import SignlessIntegerBinaryOperation
+from xdsl.dialects.arith import FastMathFlagsAttr, SignlessIntegerBinaryOperation
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
     ArrayAttr,
     DenseArrayBase,
     FileLineColLoc,
+    Float32Type,
+    Float64Type,
     FloatAttr,
+    IndexType,
     IntAttr,
     IntegerAttr,
     IntegerType,
     MemRefType,
     NoneAttr,
+    StringAttr,
+    UnitAttr,
     i32,
 )
 from xdsl.ir import (
@@ -54,6 +59,7 @@ from xdsl.ir import (
     OpResult,
     ParametrizedAttribute,
     Region,
+    RegionBlocks,
     SSAValue,
     SSAValues,
     Use,
@@ -173,17 +179,35 @@ def segment_of(accessor: Any, op: Any, kind: Any = None) -> Any:
     return constructs_of(op, accessor.construct)[starts[k] : starts[k + 1]]
 
 
+# Traits. ------------------------------------------------------------------------------------------
+
+of_class = cast("classmethod[Operation, ..., bool]", vars(Operation)["has_trait"]).__func__
+
+
+def has_trait(kind: type[Operation], trait: Any, *, value_if_unregistered: bool = True) -> bool:
+    """Whether ops of a class have a trait: of a class of traits it is asked again and again."""
+    return has_kind_of_trait(kind, trait) if isinstance(trait, type) else of_class(kind, trait)
+
+
+@cache
+def has_kind_of_trait(kind: type[Operation], trait: type) -> bool:
+    return of_class(kind, trait)
+
+
 # Attributes. --------------------------------------------------------------------------------------
 
 
 def hashed_once(kind: Any) -> Callable[[Any], int]:
-    """The hash of an attribute, which never changes: that of all its parts, taken once."""
+    """The hash of an attribute, which never changes: that of all its parts, and of its class, taken once.
+
+    (Of attributes without parts, `index`, `f64` and `unit` among them, xDSL's is the same.)
+    """
     taken = kind.__hash__
 
     def hash_of(self: Any) -> int:
         known = vars(self)
         if "_hash" not in known:
-            known["_hash"] = taken(self)
+            known["_hash"] = hash((kind, taken(self)))
         return known["_hash"]
 
     return hash_of
@@ -448,32 +472,63 @@ walks = Operation.walk, Region.walk, Block.walk
 """xDSL's own, for the orders that are rare."""
 
 
+def each_after_its_own(ops: Iterator[Operation]) -> Iterator[Operation]:
+    """Ops, each behind all that is in it."""
+    entered: list[tuple[Operation | None, Iterator[Operation]]] = [(None, ops)]
+    while entered:
+        around, inner = entered[-1]
+        for op in inner:
+            if op.regions:
+                entered.append((op, ops_within(op.regions)))
+                break
+            yield op
+        else:
+            entered.pop()
+            if around is not None:
+                yield around
+
+
 def walk(
     self: Operation, *, reverse: bool = False, region_first: bool = False
 ) -> Iterator[Operation]:
-    if reverse or region_first:
+    if reverse:
         return walks[0](self, reverse=reverse, region_first=region_first)
-    return each_with_its_own(iter((self,)))
+    return (each_after_its_own if region_first else each_with_its_own)(iter((self,)))
 
 
 def walk_region(
     self: Region, *, reverse: bool = False, region_first: bool = False
 ) -> Iterator[Operation]:
-    if reverse or region_first:
+    if reverse:
         return walks[1](self, reverse=reverse, region_first=region_first)
-    return each_with_its_own(ops_within((self,)))
+    return (each_after_its_own if region_first else each_with_its_own)(ops_within((self,)))
 
 
 def walk_block(
     self: Block, *, reverse: bool = False, region_first: bool = False
 ) -> Iterator[Operation]:
-    if reverse or region_first:
+    if reverse:
         return iter(walks[2](self, reverse=reverse, region_first=region_first))
-    return each_with_its_own(ops_from(self.first_op))
+    return (each_after_its_own if region_first else each_with_its_own)(ops_from(self.first_op))
+
+
+def blocks_of(blocks: RegionBlocks) -> Iterator[Block]:
+    block = blocks._region._first_block
+    while block is not None:
+        following = block._next_block
+        yield block
+        block = following
 
 
 # In the place of xDSL's own. ----------------------------------------------------------------------
 
+
+HASHED_OFTEN = (
+    *(IntegerType, IndexType, Float32Type, Float64Type, MemRefType),
+    *(IntegerAttr, FloatAttr, StringAttr, UnitAttr, NoneAttr, ArrayAttr, DenseArrayBase),
+    FastMathFlagsAttr,
+)
+"""Classes of attributes."""
 
 READ_OFTEN = (
     (Operation, "next_op"),
@@ -504,9 +559,11 @@ def install() -> None:
     DenseArrayBase.get_values = sizes_of
     ParametrizedAttribute._verify, MemRefType.__init__ = verify_once, init_memref_type
     FileLineColLoc._verify = verify_attribute  # each is made once: to keep it serves nobody
-    for kind in (IntegerType, IntegerAttr, FloatAttr, MemRefType):
+    for kind in HASHED_OFTEN:
         kind.__hash__ = hashed_once(kind)
     BlockOps.__iter__, BlockOps.__len__ = ops_of, count_of
+    RegionBlocks.__iter__ = blocks_of
+    Operation.has_trait = classmethod(has_trait)
     Operation.walk, Region.walk, Block.walk = walk, walk_region, walk_block
     core._unknown_loc = lambda: UNKNOWN_LOC  # which it imports for each op
     core.IRWithName.name_hint = core.IRWithName.name_hint.setter(set_name)

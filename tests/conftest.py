@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import os
+import re
 import signal
 import sys
 import zlib
@@ -18,6 +19,7 @@ from filecheck.finput import FInput
 from filecheck.matcher import Matcher
 from filecheck.options import Options
 from filecheck.parser import Parser, pattern_for_opts
+from turns import Turns, has_turn
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects
 
@@ -62,8 +64,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--modes",
         metavar="K/N",
-        help="of the modes of each gradient program beside the gradient itself, the K-th of N parts",
+        help="of the modes of each gradient program beside the gradient itself, and of the tests that are "
+        "compiled as users' programs are, the K-th of N parts",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    Turns.part = part_of(config, "--modes") or Turns.part
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -137,6 +144,11 @@ def part_of(config: pytest.Config, option: str) -> tuple[int, int] | None:
 FIRST = ("test_value_and_grad", "test_saved_bytes")
 """What every run asks of each gradient program."""
 
+OPTIMIZED = re.compile(
+    r"^```(llvm|asm)|\bopt=|llvm-opt|assembly|timeit|perf_counter|minimize\(", re.M
+)
+"""What a page has that shows code of LLVM, or times, or ends where the last digits lead."""
+
 FRONT = ("derivative", "errors", "frontend", "gradients", "values")
 """The directories whose tests are about what is compiled, not about the machine code."""
 
@@ -144,10 +156,22 @@ FRONT = ("derivative", "errors", "frontend", "gradients", "values")
 @pytest.fixture(autouse=True)
 def level_of_llvm(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """There five of six tests, always the same ones, use LLVM's first level unless they ask for one, or run
-    for a CPU that is named: what LLVM makes for that is the point then."""
-    is_front = request.path.parent.name in FRONT and not os.environ.get(VARIABLE)
-    if is_front and zlib.crc32(request.node.nodeid.encode()) % 6:
+    for a CPU that is named: what LLVM makes for that is the point then. Of those others a part each day
+    does not."""
+    if os.environ.get(VARIABLE):
+        return
+    name: str = request.node.nodeid
+    is_sixth = zlib.crc32(name.encode()) % 6 == 0
+    if request.path.parent.name in FRONT and not (is_sixth and has_turn(name)):
         monkeypatch.setitem(DEFAULTS, "opt", 1)
+    elif is_of_plain_page(request.node) and not has_turn(name):
+        monkeypatch.setitem(DEFAULTS, "opt", 1)
+
+
+def is_of_plain_page(item: pytest.Item) -> bool:
+    """Whether a test is about a page of the docs on which nobody sees what LLVM has optimized."""
+    page = getattr(getattr(item, "callspec", None), "params", {}).get("page")
+    return isinstance(page, Path) and not OPTIMIZED.search(page.read_text())
 
 
 @pytest.fixture

@@ -46,6 +46,17 @@ def test_ops_are_walked_in_order(module: ModuleOp) -> None:
     assert len(list(module.walk())) > 50
 
 
+def test_blocks_and_traits_are_those_that_there_are(module: ModuleOp) -> None:
+    traits = {type(trait) for op in module.walk() for trait in op.traits}
+    for op in module.walk():
+        for region in op.regions:
+            assert list(region.blocks) == list(reversed(region.blocks))[::-1]
+        for trait in traits:
+            assert op.has_trait(trait) == any(isinstance(one, trait) for one in op.traits)
+    assert arith.AddfOp.has_trait(next(iter(arith.AddfOp.traits)))
+    assert not arith.AddfOp.has_trait(next(iter(memref.AllocaScopeReturnOp.traits)))
+
+
 def test_what_was_handed_out_may_go(module: ModuleOp) -> None:
     """Its regions are entered before the next op is; what is erased meanwhile is not seen again."""
     expected = [op for op in in_order(module) if not isinstance(op.parent_op(), array.MapOp)]
@@ -161,6 +172,11 @@ def test_hashes_of_attributes_are_taken_once() -> None:
         (lambda: builtin.FloatAttr(0.5, builtin.f64), lambda: builtin.FloatAttr(0.5, builtin.f32)),
         (lambda: builtin.MemRefType(i64, [3, -1]), lambda: builtin.MemRefType(i64, [3, 2])),
         (lambda: builtin.IntegerType(17), lambda: builtin.IntegerType(16)),
+        (lambda: builtin.StringAttr("u"), lambda: builtin.StringAttr("v")),
+        (lambda: builtin.ArrayAttr([builtin.i1]), lambda: builtin.ArrayAttr([])),
+        (lambda: DenseArrayBase.from_list(i64, [1]), lambda: DenseArrayBase.from_list(i64, [2])),
+        (builtin.UnitAttr, builtin.IndexType),
+        (lambda: arith.FastMathFlagsAttr("fast"), lambda: arith.FastMathFlagsAttr("none")),
     ]
     for make, other in kinds:
         one = make()

@@ -24,7 +24,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from xdsl.dialects import func, scf
 from xdsl.ir import Block, Operation, SSAValue
@@ -86,8 +86,7 @@ def label(access: MemoryAccess) -> str:
     return "liveOnEntry" if isinstance(access, LiveOnEntry) else str(access.number)
 
 
-@dataclass(frozen=True)
-class RootVersion:
+class RootVersion(NamedTuple):
     """The contents of one root: as `op` left them, as they were on entry (None), or merged at `op`.
 
     "phi": at the header of loop `op`; "exit": after loop or branch `op`.
@@ -97,8 +96,7 @@ class RootVersion:
     place: Literal["entry", "after", "phi", "exit"]
 
 
-@dataclass(frozen=True)
-class Version:
+class Version(NamedTuple):
     """The contents of a base at a point: equal versions of one moment are equal contents."""
 
     base: SSAValue

@@ -119,13 +119,16 @@ def groups_of(functions: Sequence[func.FuncOp]) -> list[list[func.FuncOp]]:
 
 def drop_together(group: Sequence[func.FuncOp]) -> None:
     """Drop the guards of all functions, or of none; the first one tells whether it is worthwhile."""
-    flow = NanFlow(group)
-    if not all(f.attributes.keys() & {"shadows", "moved"} for f in flow.outcomes):
+    called = (f for f in group if not is_private(f))
+    if not all(f.attributes.keys() & {"shadows", "moved"} for f in called):
         return
     if not all(can_run_again(f) for f in group):
         return
     guards = guards_among(o for f in group for o in every_op(f))
-    if not all(is_float(g.result) for g in guards) or not flow.follow(guards):
+    if not all(is_float(g.result) for g in guards):
+        return
+    flow = NanFlow(group)
+    if not flow.follow(guards):
         return
     derivatives = [Derivative(f, flow) for f in flow.outcomes]
     if derivatives[0].worthwhile() and not any(d.may_be_left_halfway() for d in derivatives):

@@ -42,52 +42,45 @@ def cut_with_work(
     A node has work to do where everything that it is made of is had: an edge from the source, which is cut
     then. The second result is the work that is left.
     """
-    graph = _FlowGraph()
-    for node, limit in capacity.items():
-        graph.connect((node, 0), (node, 1), limit)
+    way_in = {node: 2 * k for k, node in enumerate(capacity)}  # and out, the number behind it
+    source, sink = 2 * len(way_in), 2 * len(way_in) + 1
+    graph = _FlowGraph(sink + 1)
+    for entry, limit in zip(way_in.values(), capacity.values(), strict=True):
+        graph.connect(entry, entry + 1, limit)
     for node, targets in edges.items():
         for target in targets:
-            graph.connect((node, 1), (target, 0), INFINITE)
+            graph.connect(way_in[node] + 1, way_in[target], INFINITE)
     for node in sources:
-        graph.connect("source", (node, 0), INFINITE)
+        graph.connect(source, way_in[node], INFINITE)
     for node in sinks:
-        graph.connect((node, 1), "sink", INFINITE)
+        graph.connect(way_in[node] + 1, sink, INFINITE)
     for node, effort in work.items():
-        graph.connect("source", (node, 0), effort)
-    graph.saturate("source", "sink")
-    reach = graph.reaching("sink")
-    cut = {node for node in capacity if (node, 0) not in reach and (node, 1) in reach}
-    return cut, sum(effort for node, effort in work.items() if (node, 0) in reach)
+        graph.connect(source, way_in[node], effort)
+    graph.saturate(source, sink)
+    reach = graph.reaching(sink)
+    cut = {node for node, k in way_in.items() if k not in reach and k + 1 in reach}
+    return cut, sum(effort for node, effort in work.items() if way_in[node] in reach)
 
 
 class _FlowGraph:
     """Residual capacities, forward and backward.
 
-    Nodes are numbered; edge e and its reverse e ^ 1 stand side by side.
+    Nodes are numbers; edge e and its reverse e ^ 1 stand side by side.
     """
 
-    def __init__(self) -> None:
-        self.numbers: dict[Hashable, int] = {}
-        self.edges_of: list[list[int]] = []
+    def __init__(self, nodes: int) -> None:
+        self.edges_of: list[list[int]] = [[] for _ in range(nodes)]
         self.target: list[int] = []
         self.residual: list[float] = []
 
-    def number(self, node: Hashable) -> int:
-        found = self.numbers.setdefault(node, len(self.edges_of))
-        if found == len(self.edges_of):
-            self.edges_of.append([])
-        return found
-
-    def connect(self, a: Hashable, b: Hashable, capacity: float) -> None:
-        start, end = self.number(a), self.number(b)
+    def connect(self, start: int, end: int, capacity: float) -> None:
         self.edges_of[start].append(len(self.target))
         self.edges_of[end].append(len(self.target) + 1)
         self.target += (end, start)
         self.residual += (capacity, 0.0)
 
-    def saturate(self, source: Hashable, sink: Hashable) -> None:
+    def saturate(self, start: int, end: int) -> None:
         """Push flow until no path is left, all shortest paths of one length at a time."""
-        start, end = self.number(source), self.number(sink)
         while (distance := self._distances(start))[end] >= 0:
             tried = [0] * len(self.edges_of)
             while path := self._path(start, end, distance, tried):
@@ -100,15 +93,16 @@ class _FlowGraph:
 
     def _distances(self, start: int) -> list[int]:
         """How many edges with residual capacity lead to each node; -1 where none do."""
+        target, residual = self.target, self.residual
         distance = [-1] * len(self.edges_of)
         distance[start] = 0
         queue = deque([start])
         while queue:
             node = queue.popleft()
             for e in self.edges_of[node]:
-                if self.residual[e] > 0 and distance[self.target[e]] < 0:
-                    distance[self.target[e]] = distance[node] + 1
-                    queue.append(self.target[e])
+                if residual[e] > 0 and distance[target[e]] < 0:
+                    distance[target[e]] = distance[node] + 1
+                    queue.append(target[e])
         return distance
 
     def _path(self, start: int, end: int, distance: list[int], tried: list[int]) -> list[int]:
@@ -116,29 +110,29 @@ class _FlowGraph:
 
         `tried` counts the first edges of each node that are part of no such path any more.
         """
+        target, residual = self.target, self.residual
         path: list[int] = []
         node = start
         while node != end:
-            edges, at = self.edges_of[node], tried[node]
-            while at < len(edges) and not self._leads_on(edges[at], node, distance):
+            edges, at, following = self.edges_of[node], tried[node], distance[node] + 1
+            while at < len(edges) and not (
+                residual[edges[at]] > 0 and distance[target[edges[at]]] == following
+            ):
                 at += 1
             tried[node] = at
             if at < len(edges):
                 path.append(edges[at])
-                node = self.target[edges[at]]
+                node = target[edges[at]]
             elif path:
-                node = self.target[path.pop() ^ 1]
+                node = target[path.pop() ^ 1]
                 tried[node] += 1
             else:
                 break
         return path
 
-    def _leads_on(self, e: int, node: int, distance: list[int]) -> bool:
-        return self.residual[e] > 0 and distance[self.target[e]] == distance[node] + 1
-
-    def reaching(self, sink: Hashable) -> set[Hashable]:
+    def reaching(self, sink: int) -> set[int]:
         """The nodes from which the sink can still be reached with residual capacity."""
-        seen = {self.number(sink)}
+        seen = {sink}
         queue = deque(seen)
         while queue:
             for e in self.edges_of[queue.popleft()]:
@@ -146,4 +140,4 @@ class _FlowGraph:
                 if origin not in seen and self.residual[e ^ 1] > 0:
                     seen.add(origin)
                     queue.append(origin)
-        return {node for node, number in self.numbers.items() if number in seen}
+        return seen

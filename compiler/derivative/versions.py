@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DenseArrayBase, MemRefType, i64
@@ -14,8 +14,7 @@ from ..analysis.memory_ssa import Version as MemoryVersion
 from ..rules.calls import argument_of, private_functions
 
 
-@dataclass(frozen=True)
-class Version:
+class Version(NamedTuple):
     """The contents of a whole array while no store changes them."""
 
     base: SSAValue

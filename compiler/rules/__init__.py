@@ -57,6 +57,13 @@ def rule_of(kind: type[Operation]) -> Rule[Any]:
     return Rule[Operation]() if kind.has_trait(NoMemoryEffect) else Unknown()
 
 
+@cache
+def touches_nothing(kind: type[Operation]) -> bool:
+    """Whether ops of a kind never touch memory themselves: scalar code, names, ends of blocks."""
+    silent = WithoutDerivative.effects, ScalarRule.effects
+    return type(rule_of(kind)).effects in silent
+
+
 def evaluates_body(op: Operation) -> bool:
     """Whether the rule of `op` looks into its region: nobody else has to."""
     return rule_of(type(op)).evaluates_body
@@ -71,11 +78,12 @@ def register(kind: type[Operation], rule: Rule[Any]) -> None:
     """Add the rule of a new kind of op."""
     RULES[kind] = rule
     rule_of.cache_clear()
+    touches_nothing.cache_clear()
 
 
 def accesses(op: Operation) -> list[Access]:
     """What `op` itself reads and writes, reads first; what its regions do is theirs."""
-    return rule_of(type(op)).effects(op)
+    return [] if touches_nothing(type(op)) else rule_of(type(op)).effects(op)
 
 
 def writes(op: Operation) -> list[Access]:
@@ -99,5 +107,6 @@ __all__ = [
     "reads",
     "register",
     "rule_of",
+    "touches_nothing",
     "writes",
 ]

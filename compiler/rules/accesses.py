@@ -1,17 +1,18 @@
-"""What a rule says of an op: which memory it touches, which primal values its adjoint reads."""
+"""What a rule says of an op: which memory it touches, which primal values its adjoint reads.
+
+Both are tuples, which are made and hashed fast: every analysis makes an access of each load and store.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from xdsl.ir import Operation, SSAValue
 
 AccessKind = Literal["read", "write"]
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """One way in which an op touches one of its memrefs.
 
     `must`: whenever the op runs, every element of the footprint is touched.
@@ -25,17 +26,16 @@ class Access:
     whole: bool = False
 
 
-@dataclass(frozen=True)
-class Contents:
-    """What the memref operand `index` of `op` holds just before `op` (or just after it)."""
+class Contents(NamedTuple):
+    """What the memref operand `at` of `op` holds just before `op` (or just after it)."""
 
     op: Operation
-    index: int
+    at: int
     after: bool = False
 
     @property
     def memref(self) -> SSAValue:
-        return self.op.operands[self.index]
+        return self.op.operands[self.at]
 
 
 Need = SSAValue | Contents

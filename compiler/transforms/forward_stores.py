@@ -113,7 +113,7 @@ def forward_around(op: Operation, known: Known, effects: MemoryEffects) -> None:
     of_op = effects.of(op)
     if isinstance(op, array.LoopOp):
         known.forget(of_op)
-    if not evaluates_body(op):
+    if op.regions and not evaluates_body(op):
         for region in op.regions:
             for block in region.blocks:
                 forward_in(block, known.copy(), effects)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp
@@ -18,7 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects import ad, array
 from ..analysis.alias import AliasAnalysis
 from ..analysis.views import is_memref
-from ..rules import accesses, rule_of
+from ..rules import accesses, rule_of, touches_nothing
 
 Roots = frozenset[SSAValue]
 NOTHING: Roots = frozenset()
@@ -70,17 +71,15 @@ class MemoryEffects:
         """The effects of `op` and of everything inside."""
         known = self._effects.get(op)
         if known is None:
-            known = self._effects[op] = self._compute(op)
+            silent = not op.regions and is_silent(type(op))
+            known = self._effects[op] = NO_EFFECTS if silent else self._compute(op)
         return known
 
     def _compute(self, op: Operation) -> Effects:
         if rule_of(type(op)).opaque:
             return Effects(opaque=True)
         reads, writes = set[SSAValue](), set[SSAValue]()
-        accessed = accesses(op)
-        if not (accessed or op.regions or isinstance(op, ad.SegmentOp | func.ReturnOp)):
-            return NO_EFFECTS  # most ops are scalar arithmetic
-        for access in accessed:
+        for access in accesses(op):
             (reads if access.kind == "read" else writes).update(self.roots(access.memref))
         if isinstance(op, ad.SegmentOp):  # the order of pushes and pops is the tape's contents
             reads.add(op.tape)
@@ -96,6 +95,12 @@ class MemoryEffects:
         if array.RAISES in op.attributes:  # nobody goes on after it
             return Effects(frozenset(reads))
         return Effects(frozenset(reads), frozenset(writes), opaque)
+
+
+@cache
+def is_silent(kind: type[Operation]) -> bool:
+    """Whether ops of a class have no effects but those of what is in them: most are scalar arithmetic."""
+    return touches_nothing(kind) and not issubclass(kind, ad.SegmentOp | func.ReturnOp)
 
 
 def functions(module: ModuleOp) -> Iterator[func.FuncOp]:

@@ -44,9 +44,10 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator, NoMemoryEffect
 
 from ...dialects import ad, array, dense
+from ...dialects.quick_xdsl import operands_of
 from ...dialects.within import every_op_of, has_kind_trait
 from ..analysis.views import is_memref
-from ..rules import accesses
+from ..rules import reads, touches_nothing, writes
 from .map_outputs import puts_back, with_outputs
 from .memory_effects import MemoryEffects, functions
 
@@ -136,13 +137,14 @@ class Liveness:
             for k in range(len(parent.outs)):
                 self._mark_output(parent, k)
         self._mark(parent)
-        for block in (block for region in op.regions for block in region.blocks):
-            assert block.last_op is not None
-            self._mark(block.last_op)
+        for region in op.regions:
+            for block in region.blocks:
+                assert block.last_op is not None
+                self._mark(block.last_op)
         if isinstance(op, array.MapOp):  # the rest for each output by itself
             operands = (*op.extents, *op.window, *op.origin)
         else:
-            operands = () if isinstance(parent, array.MapOp) and is_end(op) else op.operands
+            operands = () if isinstance(parent, array.MapOp) and is_end(op) else operands_of(op)
             for memory in read(op):
                 self._read_all(memory)
         for operand in operands:
@@ -212,8 +214,9 @@ def is_end(op: Operation) -> bool:
 
 def written(op: Operation) -> list[SSAValue]:
     """The memory that the op itself writes; of pushes and pops the tape."""
-    own = [op.tape] if isinstance(op, ad.SegmentOp) else []
-    return own + [a.memref for a in accesses(op) if a.kind == "write"]
+    if isinstance(op, ad.SegmentOp):
+        return [op.tape, *(a.memref for a in writes(op))]
+    return [] if touches_nothing(type(op)) else [a.memref for a in writes(op)]
 
 
 def read(op: Operation) -> list[SSAValue]:
@@ -222,4 +225,4 @@ def read(op: Operation) -> list[SSAValue]:
         return [op.tape]
     if not is_removable(op):
         return [v for v in op.operands if is_memref(v) or isinstance(v.type, ad.TapeType)]
-    return [a.memref for a in accesses(op) if a.kind == "read"]
+    return [] if touches_nothing(type(op)) else [a.memref for a in reads(op)]

@@ -234,8 +234,8 @@ class GradientCase:
 
     @property
     def level_of_calls(self) -> dict[str, int]:
-        """LLVM's level for `grad` and `value_and_grad`: users' for one row in three, first or not, since what
-        LLVM is given is nearly that of `pullback`."""
+        """LLVM's level for `grad` and `value_and_grad`: users' for one row in three, first or not (of these
+        too a part each day), since what LLVM is given is nearly that of `pullback`."""
         return level(self.function, str(self), first=False)
 
     def compiled(self, **options: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from argument_rows import Row, expanded, make_arguments, memory_of
+from turns import has_turn
 
 import mutad
 from mutad.runtime.target import VARIABLE
@@ -36,15 +37,17 @@ def compiled_for(cpu: str, function: Function, **options: Any) -> Any:
 
 
 def level(function: Function, row: str, *, first: bool) -> dict[str, int]:
-    """LLVM's level for one row of a program: users' for the first row and for every third of the others.
+    """LLVM's level for one row of a program: users' for the first row and for every third of the others, of
+    these for a part each day (`turns`).
 
     Rows of one program differ in what the frontend, the analyses and the derivative see. What LLVM does with
     dtypes and layouts at its highest level is seen on the rows that chance picks, always the same ones; on
-    all of them where a CPU is named.
+    all rows, every day, where a CPU is named.
     """
     file = function.__code__.co_filename if hasattr(function, "__code__") else function.__module__
     name = f"{Path(file).name}: {row}"
-    is_users = first or zlib.crc32(name.encode()) % 3 == 0 or os.environ.get(VARIABLE)
+    chosen = (first or zlib.crc32(name.encode()) % 3 == 0) and has_turn(name)
+    is_users = chosen or os.environ.get(VARIABLE)
     return {"opt": 3 if is_users else 1}
 
 

@@ -1,0 +1,17 @@
+"""Whose turn it is today for what takes long, above all users' level of LLVM: `--modes=K/N`."""
+
+from __future__ import annotations
+
+import zlib
+
+
+class Turns:
+    """The part of this run: the K-th of N. Without `--modes` it is everybody's turn."""
+
+    part: tuple[int, int] = (0, 1)
+
+
+def has_turn(name: str) -> bool:
+    """Whether a test or a row of this name is in the part. (Others choose by the last bits of the sum.)"""
+    k, n = Turns.part
+    return (zlib.crc32(name.encode()) >> 8) % n == k

@@ -1,0 +1,23 @@
+"""What takes long is done in turns: a part of it each day, and all parts together are everything."""
+
+from __future__ import annotations
+
+import pytest
+from turns import Turns, has_turn
+
+NAMES = [f"tests/gradients/test_{k % 7}.py::test[{k}]" for k in range(300)]
+
+
+def test_each_name_has_its_turn_in_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[str] = []
+    for k in range(3):
+        monkeypatch.setattr(Turns, "part", (k, 3))
+        mine = [name for name in NAMES if has_turn(name)]
+        assert 60 < len(mine) < 140
+        taken += mine
+    assert sorted(taken) == sorted(NAMES)
+
+
+def test_without_parts_everything_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Turns, "part", (0, 1))
+    assert all(map(has_turn, NAMES))
