@@ -24,6 +24,7 @@ from ...dialects import activation, ad, array
 from ...dialects.within import every_op
 from ..rules import rule_of
 from ..rules.rule import is_float_kind, is_float_scalar
+from ..rules.table import EDGE
 from .alias import AliasAnalysis
 
 
@@ -51,7 +52,9 @@ STEPS = (
 
 
 def compared(op: Operation) -> Iterator[SSAValue]:
-    """The floats that `op` compares, by itself or as a step does."""
+    """The floats that `op` compares, by itself or as a step does, but for the edges of an adjoint."""
+    if EDGE in op.attributes:
+        return
     if isinstance(op, (*COMPARISONS, *STEPS)):
         yield from op.operands
     elif isinstance(op, array.MapOp):

@@ -34,6 +34,8 @@ from ...dialects import ad, array
 
 ADJOINT = "ad.adjoint"
 """Marks the ops of adjoint code, which may contract and reassociate."""
+EDGE = "ad.edge"
+"""Marks the comparisons of an adjoint that ask whether a value is at an edge, or on which side of a kink."""
 
 Linear: TypeAlias = "Callable[[Scalars, SSAValue], SSAValue]"
 ByOne: TypeAlias = "Callable[[Scalars, SSAValue, SSAValue], SSAValue]"
@@ -113,6 +115,13 @@ class Scalars:
 
     def is_zero(self, a: SSAValue) -> SSAValue:
         return self.compare("oeq", a, self.constant(0.0, a))
+
+    def at_edge(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
+        """A comparison that decides nothing but a partial: one of a function that is continuous where the
+        operands are equal, so that another last bit of `a` gives a derivative that is as good."""
+        op = arith.CmpfOp(a, b, predicate)
+        op.attributes[EDGE] = UnitAttr()
+        return self.emit(op)
 
     def select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.emit(arith.SelectOp(condition, a, b))
