@@ -37,6 +37,16 @@ ADJOINT = "ad.adjoint"
 EDGE = "ad.edge"
 """Marks the comparisons of an adjoint that ask whether a value is at an edge, or on which side of a kink."""
 
+
+def is_bound(op: Operation) -> bool:
+    """Whether a minimum, a maximum or a comparison has a constant side: as a clip, and relu, have."""
+    return any(isinstance(value.owner, arith.ConstantOp) for value in op.operands[:2])
+
+
+def mark_edge(op: Operation) -> None:
+    op.attributes[EDGE] = UnitAttr()
+
+
 Linear: TypeAlias = "Callable[[Scalars, SSAValue], SSAValue]"
 ByOne: TypeAlias = "Callable[[Scalars, SSAValue, SSAValue], SSAValue]"
 ByTwo: TypeAlias = "Callable[[Scalars, SSAValue, SSAValue, SSAValue], SSAValue]"
@@ -120,7 +130,7 @@ class Scalars:
         """A comparison that decides nothing but a partial: one of a function that is continuous where the
         operands are equal, so that another last bit of `a` gives a derivative that is as good."""
         op = arith.CmpfOp(a, b, predicate)
-        op.attributes[EDGE] = UnitAttr()
+        mark_edge(op)
         return self.emit(op)
 
     def select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:

@@ -126,9 +126,11 @@ def test_only_what_is_compared_stays_scalar() -> None:
 
 
 def haversines(x: Array) -> float:
-    """What asks where a root, a power or a magnitude has its edge are the adjoints alone."""
+    """The adjoint alone asks for the edge of a root, a power or a magnitude, and whether a bound holds."""
     a = np.sin(x) ** 2 * np.cos(x) + np.exp(x)
-    return float((np.sqrt(a) + np.arctan2(a, np.sqrt(1.0 + a)) + np.abs(np.tanh(x)) + a**1.3).sum())
+    bounded = np.clip(np.tanh(x), -0.5, 0.5) + np.maximum(np.sin(x), 0.3)
+    smooth = np.sqrt(a) + np.arctan2(a, np.sqrt(1.0 + a)) + np.abs(np.tanh(x)) + a**1.3
+    return float((smooth + bounded).sum())
 
 
 def test_edges_of_adjoints_keep_nothing_scalar() -> None:
