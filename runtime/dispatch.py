@@ -850,7 +850,10 @@ def require_plain(function: FunctionType) -> None:
     """TypeError for a function of which no kind is compiled."""
     name, flags = function.__qualname__, function.__code__.co_flags
     if flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
-        raise TypeError(f"{name}: *args and **kwargs cannot be compiled: name the parameters")
+        raise TypeError(
+            f"{name}: *args and **kwargs cannot be compiled: name the parameters, or compile a function that"
+            f" calls it"
+        )
     if flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise TypeError(
             f"{name} is a coroutine (`async def`), which cannot be compiled: compile a plain `def` of what"

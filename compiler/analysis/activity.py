@@ -24,6 +24,7 @@ from ...dialects import activation, ad, array
 from ...dialects.within import every_op
 from ..rules import rule_of
 from ..rules.rule import is_float_kind, is_float_scalar
+from ..rules.table import EDGE, is_bound
 from .alias import AliasAnalysis
 
 
@@ -37,10 +38,11 @@ def is_float(value: SSAValue) -> bool:
     return is_float_kind(type(type_))
 
 
-COMPARISONS = (
-    *(arith.CmpfOp, arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp),
+EXTREMES = (
+    *(arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp),
     *(ad.MaximumOp, ad.MinimumOp),
 )
+COMPARISONS = (arith.CmpfOp, *EXTREMES)
 """Ops whose results, or adjoints, depend on which of two floats is larger, or whether they are equal."""
 
 STEPS = (
@@ -51,7 +53,9 @@ STEPS = (
 
 
 def compared(op: Operation) -> Iterator[SSAValue]:
-    """The floats that `op` compares, by itself or as a step does."""
+    """The floats that `op` compares, by itself or as a step does, but for edges: see `Scalars.at_edge`."""
+    if EDGE in op.attributes or (isinstance(op, EXTREMES) and is_bound(op)):
+        return
     if isinstance(op, (*COMPARISONS, *STEPS)):
         yield from op.operands
     elif isinstance(op, array.MapOp):

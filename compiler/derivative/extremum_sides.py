@@ -20,6 +20,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects import ad
 from ...dialects.within import every_op
+from ..rules.table import is_bound, mark_edge
 
 SIDES: dict[type[Operation], tuple[type[ad.ExtremeOp], bool]] = {
     arith.MinimumfOp: (ad.MinimumOp, False),
@@ -41,6 +42,8 @@ def name_sides(top: Operation) -> None:
             continue
         below, above = (arith.CmpfOp(lhs, rhs, predicate) for predicate in ("ole", "oge"))
         for compared in (below, above):
+            if is_bound(op):
+                mark_edge(compared)
             compared.location = op.location
             compared.result.name_hint = op.results[0].name_hint
             Rewriter.insert_op(compared, InsertPoint.before(op))

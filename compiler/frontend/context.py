@@ -573,7 +573,9 @@ class Context(ABC):
         self.use_heap(*found.objects)
         if self.facts.let_grow(found.made):
             raise Unready
-        way_out = "give it the same type on every path, or use another name"
+        line = 0 if self.e.span is None else self.e.span.line
+        decided = bindings_of.decided_by(self.frame.source, line)
+        way_out = f"give it the same type on every path, or use another name{decided}"
         if ListObject.described in text:
             if text.count(ListObject.described) == 2 and self.facts.merge_lists(
                 self.frame.path, name
@@ -586,7 +588,6 @@ class Context(ABC):
             VALUE: "the value of this expression",
         }.get(name, f"`{fields.shown(name)}`")
         name = "" if "result" in subject else fields.shown(name)
-        line = 0 if self.e.span is None else self.e.span.line
         raise CompileError(
             self.e.span,
             fields.as_written(f"{subject} is {text} of this {where}"),

@@ -7,7 +7,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects import ad, array
 from .scalars import Row, scalar_rules
-from .table import LINEAR, Scalars, Term
+from .table import LINEAR, Scalars, Term, is_bound, mark_edge
 
 
 def half_at_ties(s: Scalars, bar: SSAValue, wins: SSAValue, ties: SSAValue) -> SSAValue:
@@ -21,7 +21,11 @@ def side(predicate: str, mine: str, other: str) -> Term:
     """One side of min or max, winning where `mine predicate other`."""
 
     def cotangent(s: Scalars, bar: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
-        return half_at_ties(s, bar, s.compare(predicate, a, b), s.compare("oeq", a, b))
+        wins, ties = s.compare(predicate, a, b), s.compare("oeq", a, b)
+        for compared in (wins.owner, ties.owner):
+            if isinstance(compared, Operation) and is_bound(compared):
+                mark_edge(compared)
+        return half_at_ties(s, bar, wins, ties)
 
     return Term((mine, other), cotangent)
 

@@ -41,12 +41,13 @@ def by_result(formula: ByOne) -> Term:
 
 def finite_over(s: Scalars, bar: SSAValue, divisor: SSAValue) -> SSAValue:
     """`bar / divisor`, and 0 where the divisor is 0."""
-    return s.zero_where(s.is_zero(divisor), s.over(bar, divisor))
+    edge = s.at_edge("oeq", divisor, s.constant(0.0, divisor))
+    return s.zero_where(edge, s.over(bar, divisor))
 
 
 def abs_(s: Scalars, bar: SSAValue, x: SSAValue) -> SSAValue:
     """1 at 0, as JAX has it."""
-    return s.select(s.compare("oge", x, s.constant(0.0, x)), bar, s.neg(bar))
+    return s.select(s.at_edge("oge", x, s.constant(0.0, x)), bar, s.neg(bar))
 
 
 def sqrt_(s: Scalars, bar: SSAValue, y: SSAValue) -> SSAValue:
@@ -63,10 +64,10 @@ def cbrt(s: Scalars, bar: SSAValue, y: SSAValue) -> SSAValue:
 
 def power_base(s: Scalars, bar: SSAValue, x: SSAValue, y: SSAValue) -> SSAValue:
     """y * x**(y-1); 0 where y is 0, and where the power is infinite because x is 0."""
-    one = s.constant(1.0, y)
+    zero, one = s.constant(0.0, y), s.constant(1.0, y)
     partial = s.mul(y, s.emit(math.PowFOp(x, s.sub(y, one))))
-    pole = s.emit(arith.AndIOp(s.is_zero(x), s.compare("olt", y, one)))
-    none = s.emit(arith.OrIOp(pole, s.is_zero(y)))
+    at_zero, below_one = s.at_edge("oeq", x, zero), s.at_edge("olt", y, one)
+    none = s.emit(arith.OrIOp(s.emit(arith.AndIOp(at_zero, below_one)), s.at_edge("oeq", y, zero)))
     return s.zero_where(none, s.times(bar, partial))
 
 
@@ -74,7 +75,7 @@ def power_exponent(s: Scalars, bar: SSAValue, x: SSAValue, result: SSAValue) -> 
     """x**y * log(x); 0 where x is not positive."""
     partial = s.mul(result, s.emit(math.LogOp(x)))
     zero = s.constant(0.0, bar)
-    return s.select(s.compare("ogt", x, s.constant(0.0, x)), s.times(bar, partial), zero)
+    return s.select(s.at_edge("ogt", x, s.constant(0.0, x)), s.times(bar, partial), zero)
 
 
 def integer_power(s: Scalars, bar: SSAValue, x: SSAValue, n: SSAValue) -> SSAValue:

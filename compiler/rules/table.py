@@ -34,6 +34,18 @@ from ...dialects import ad, array
 
 ADJOINT = "ad.adjoint"
 """Marks the ops of adjoint code, which may contract and reassociate."""
+EDGE = "ad.edge"
+"""Marks the comparisons of an adjoint that ask whether a value is at an edge, or on which side of a kink."""
+
+
+def is_bound(op: Operation) -> bool:
+    """Whether a minimum, a maximum or a comparison has a constant side: as a clip, and relu, have."""
+    return any(isinstance(value.owner, arith.ConstantOp) for value in op.operands[:2])
+
+
+def mark_edge(op: Operation) -> None:
+    op.attributes[EDGE] = UnitAttr()
+
 
 Linear: TypeAlias = "Callable[[Scalars, SSAValue], SSAValue]"
 ByOne: TypeAlias = "Callable[[Scalars, SSAValue, SSAValue], SSAValue]"
@@ -113,6 +125,13 @@ class Scalars:
 
     def is_zero(self, a: SSAValue) -> SSAValue:
         return self.compare("oeq", a, self.constant(0.0, a))
+
+    def at_edge(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
+        """A comparison that decides nothing but a partial: one of a function that is continuous where the
+        operands are equal, so that another last bit of `a` gives a derivative that is as good."""
+        op = arith.CmpfOp(a, b, predicate)
+        mark_edge(op)
+        return self.emit(op)
 
     def select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.emit(arith.SelectOp(condition, a, b))

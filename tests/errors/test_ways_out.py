@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,55 @@ def way_out(
         return function
 
     return record
+
+
+def whole(x, parts):
+    if parts:
+        return x * 2.0, x[0]
+    return x * 2.0
+
+
+@way_out("a constant for `parts`", lambda x: whole(x, False))
+def a_flag_of_the_run(x):
+    return whole(x, x[0] > 9.0)
+
+
+def floored(x):
+    y = np.atleast_1d(x.sum())
+    y[y > 1.0] = 1.0
+    return y[0]
+
+
+@way_out("np.atleast_1d", floored)
+def a_mask_of_a_number(x):
+    y = np.asarray(x.sum())
+    y[y > 1.0] = 1.0
+    return y[()]
+
+
+@way_out("x.copy()", lambda x: x.copy().sum())
+def a_copy_by_the_module(x):
+    return copy.copy(x).sum()
+
+
+@way_out("np.concatenate", lambda x: np.concatenate(([1.0], x)).sum())
+def an_array_spread_out(x):
+    return np.array([1.0, *x]).sum()
+
+
+def pieces(x):
+    s, ends = 0.0, [0, int(x[1]), x.size]
+    for k in range(2):
+        s = s * 2.0 + x[ends[k] : ends[k + 1]].sum()
+    return s
+
+
+@way_out("slice in a loop", pieces)
+def split_at_places_of_the_run(x):
+    s = 0.0
+    for part in np.split(x, np.array([int(x[1])])):
+        s = s * 2.0 + part.sum()
+    return s
 
 
 def over_sorted(x):

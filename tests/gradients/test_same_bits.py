@@ -123,3 +123,18 @@ def test_only_what_is_compared_stays_scalar() -> None:
     rng = np.random.default_rng(1)
     x, w, m = (rng.uniform(0.2, 1.2, shape) for shape in ((13, 2), 5, (5, 4)))
     assert text(softmax, x, w, m, 4).count("ad.again") == 4
+
+
+def haversines(x: Array) -> float:
+    """The adjoint alone asks for the edge of a root, a power or a magnitude, and whether a bound holds."""
+    a = np.sin(x) ** 2 * np.cos(x) + np.exp(x)
+    bounded = np.clip(np.tanh(x), -0.5, 0.5) + np.maximum(np.sin(x), 0.3)
+    smooth = np.sqrt(a) + np.arctan2(a, np.sqrt(1.0 + a)) + np.abs(np.tanh(x)) + a**1.3
+    return float((smooth + bounded).sum())
+
+
+def test_edges_of_adjoints_keep_nothing_scalar() -> None:
+    x = np.linspace(0.1, 0.9, 9)
+    function = mutad.compile(haversines, grad=True)
+    assert "ad.again" not in function.inspect("adjoint", x, wrt="x")
+    mutad.check_gradient(function, x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -183,6 +184,33 @@ def test_dtypes_are_numpys() -> None:
         for a, b in zip(got, want, strict=True):
             assert (type(a), a.dtype) == (type(b), b.dtype)
             np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_histograms_have_numpys_edges() -> None:
+    def own(x, bins, w):
+        return *np.histogram(x, bins), *np.histogram(x, bins, weights=w)
+
+    def between(x, bins, low, high):
+        return np.histogram(x, bins, (low, high))
+
+    compiled = {function: mutad.compile(function, opt=1) for function in (own, between)}
+    rng = np.random.default_rng(0)
+    for dtype in (np.float32, np.uint8):
+        for size, bins in ((1, 3), (7, 1), (150, 9), (200, 40)):
+            near = 9 * rng.choice(np.linspace(0.0, 1.0, bins + 1), size)
+            for x in (rng.gamma(2.0, 3.0, size).astype(dtype), near.astype(dtype)):
+                calls = [(own, (x, bins, rng.normal(size=size))), (between, (x, bins, 0, 5))]
+                calls.append((between, (x, bins, 0.1, np.float32(7.3))))
+                for function, arguments in calls:
+                    got, want = compiled[function](*arguments), function(*arguments)
+                    for a, b in zip(got, want, strict=True):
+                        assert a.dtype == b.dtype
+                        np.testing.assert_allclose(a, b, rtol=1e-13 if a.dtype == float else 0.0)
+    for low, high in ((0.0, np.inf), (np.nan, 1.0), (2.0, 1.0)):
+        with pytest.raises(ValueError, match=" ") as theirs:
+            between(np.ones(3), 2, low, high)
+        with pytest.raises(ValueError, match=re.escape(str(theirs.value))):
+            compiled[between](np.ones(3), 2, low, high)
 
 
 def test_copyto_casts_within_a_kind() -> None:

@@ -58,10 +58,8 @@ def call(
     callee = function.object if isinstance(function, Static) else None
     if callee is managers.enter:
         return entered(lowering, args[0], node.args[0])
-    if callee is np.errstate:
+    if callee is np.errstate or callee is warnings.catch_warnings:
         require_harmless(lowering, args, kwargs, node)
-        return Static(Nothing(NoneValue()))
-    if callee is warnings.catch_warnings and not args and not kwargs:
         return Static(Nothing(NoneValue()))
     if isinstance(callee, FunctionType) and callee in FILTERS:
         require_harmless(lowering, args[:1], {}, node)

@@ -149,7 +149,7 @@ def items(
         return lowering.exactly(found[0].constant, value)
     raise lowering.refusal(
         node, "`*` of a sequence of run-time length is not compiled here",
-        "write the items out, or pass the array itself",
+        "write the items out, pass the array itself, or join: np.concatenate(([a], x))",
     )  # fmt: skip
 
 

@@ -14,7 +14,6 @@ import copy
 import dataclasses
 import enum
 import inspect
-import itertools
 from abc import abstractmethod
 from contextlib import suppress
 from typing import Any, cast
@@ -23,6 +22,7 @@ from ...diagnostics import CompileError
 from .. import choices, exceptions, formatting, scalars
 from ..frames import Unready
 from ..library.set_attributes import like
+from ..library.ways_out import of_function
 from ..values import (
     Array,
     Choice,
@@ -58,10 +58,6 @@ STRING_METHODS = frozenset(
     }
 )  # fmt: skip
 NAMED = (getattr, setattr, hasattr)
-INSTEAD: dict[type, str] = {
-    itertools.groupby: "loop, and compare each key with the one before",
-}
-"""What to write in the place of classes of the standard library."""
 Kwargs = dict[str, Value]
 
 
@@ -135,7 +131,7 @@ class Constructing(ObjectOperators):
         if (reason := refuse_class(cls)) is not None:
             raise self.refusal(
                 node, f"objects of class {cls.__name__} are not compiled: {reason}",
-                INSTEAD.get(cls, "use a dataclass, or a class with `__init__`"),
+                of_function(cls) or "use a dataclass, or a class with `__init__`",
             )  # fmt: skip
         if is_named_tuple(cls):
             return self.named_tuple(cls, args, kwargs, node)

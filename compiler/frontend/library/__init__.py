@@ -239,6 +239,8 @@ def call(e: Emitter, function: object, args: list[Value], kwargs: Arguments) -> 
     found = _lookup(function)
     if found is None:
         name = getattr(function, "__name__", None) or repr(function)
+        if " object at 0x" in name:
+            name = f"an object of class {type(function).__name__}"
         way_out = ways_out.of_function(function)
         if hasattr(function, "__wrapped__") and not (way_out or is_of_library(function)):
             e.fail(

@@ -173,6 +173,11 @@ def expand(e: Emitter, indices: Sequence[Value], rank: int) -> list[Value]:
     """The subscripts with `...` and the left-out dimensions written as full slices."""
     given = [NoneValue() if is_newaxis(i) else i for i in indices]
     named = sum(not isinstance(i, NoneValue) and not is_ellipsis(i) for i in given)
+    if any(isinstance(i, Scalar) and i.type in ("py_bool", "b1") for i in given):
+        e.fail(
+            "a single truth is no mask here: NumPy makes an axis for it",
+            "use np.atleast_1d(x), and a mask of that; or an `if`",
+        )
     if named > rank:
         e.fail(f"too many indices for array: array is {rank}-dimensional, but {named} were indexed")
     if sum(map(is_ellipsis, given)) > 1:

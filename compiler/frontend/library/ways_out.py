@@ -22,10 +22,19 @@ OF_FUNCTIONS: dict[str, str] = {
     "numpy.matrix": "use an array of rank 2, and @ for products",
     "numpy.asmatrix": "use an array of rank 2, and @ for products",
     "numpy.poly1d": "use np.polyval(coefficients, x)",
+    "itertools.groupby": "loop, and compare each key with the one before",
+    "numba.typed.typedlist.List": "use a list: []",
+    "numba.typed.typeddict.Dict": "use a dict: {}",
     "builtins.breakpoint": "take the decorator off while you debug: the function is Python",
     "time.time": "measure around the call, outside of compiled code",
     "time.perf_counter": "measure around the call, outside of compiled code",
 }
+
+OF_CLASSES: dict[str, str] = {
+    "numba.core.extending._Intrinsic": "write what it computes: it has no Python function",
+    "numba.core.withcontexts._ObjModeContextType": "put the block into a function with @mutad.opaque",
+}
+"""What is called by its class, for those that have no name of their own."""
 
 OF_ATTRIBUTES: dict[str, str] = {
     "flat": "use x.reshape(-1), of an array in C order",
@@ -44,6 +53,8 @@ NOT_ALONG: dict[str, str] = {
     for kind in ("", "i", "r", "ir", "h", "ih")
     for axes in ("", "2", "n")
 }
+for _copy in ("copy", "deepcopy"):
+    NOT_ALONG[f"copy.{_copy}"] = "write x.copy() of an array or a list; numbers need no copy"
 """Of functions in Python whose code is not even tried: what is wrong with it says nothing to users."""
 NOT_ALONG_FROM: dict[str, str] = {
     "matplotlib": "draw outside of compiled code, what the function returns or leaves in its arguments",
@@ -56,7 +67,8 @@ def of_function(function: object) -> str | None:
     of_numpy = str(getattr(function, "__qualname__", "")).startswith("RandomState.")
     if of_numpy or isinstance(getattr(function, "__self__", None), random.Random):
         return LEGACY
-    return OF_FUNCTIONS.get(name_of(function)) or not_along(function)
+    own, cls = name_of(function), type(function)
+    return OF_FUNCTIONS.get(own) or OF_CLASSES.get(name_of(cls)) or not_along(function)
 
 
 def not_along(function: object) -> str | None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from . import (
     written_axes,
+    written_counts,
     written_dense,
     written_factors,
     written_matrices,
@@ -25,7 +26,14 @@ from .plans import as_float
 from .written_matrices import Array, in_order, refuse
 from .written_sorting import place_of
 
-PARTS = (written_axes, written_sums, written_sorting, written_matrices, written_factors)
+PARTS = (
+    written_axes,
+    written_sums,
+    written_sorting,
+    written_counts,
+    written_matrices,
+    written_factors,
+)
 
 FILES = frozenset({__file__, written_dense.__file__, *(part.__file__ for part in PARTS)})
 

@@ -280,6 +280,10 @@ def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> Any:
             a[before + (slice(k * size + min(k, longer), (k + 1) * size + min(k + 1, longer)),)]
             for k in upto(sections)
         ]
+    if not isinstance(sections, tuple | list):
+        refuse(
+            "places to split at that are known at run time only are not compiled", "slice in a loop"
+        )
     ends = (0, *sections)
     parts = [a[before + (slice(ends[k], ends[k + 1]),)] for k in upto(len(sections))]
     return [*parts, a[before + (slice(ends[-1], None),)]]

@@ -1,4 +1,4 @@
-"""Functions that sort, rank, count and look for elements, in Python: see `written`.
+"""Functions that sort, rank and look for elements, in Python: see `written`.
 
 All of them sort places, not elements: comparisons have no derivative,
 and elements are read through the places.
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .cases import Case
-from .plans import as_float, axis_of, is_exact_in_int64, is_int, upto, whole
+from .plans import as_float, axis_of, is_int, upto, whole
 from .written_matrices import Array, in_order, refuse
 
 # Places in order.
@@ -351,94 +351,11 @@ def digitize(x: Array, bins: Array, right: bool = False) -> Array:
     return bins.size - searchsorted(bins[::-1], x, side) if falls else searchsorted(bins, x, side)
 
 
-# Counts.
-
-
-def bincount(x: Array, weights: Any = None, minlength: int = 0) -> Array:
-    x = np.asarray(x)
-    if not is_exact_in_int64(x.dtype):
-        refuse("`bincount` counts ints", "convert them with .astype(np.int64)")
-    x, most = x.astype(np.int64), -1
-    for i in range(x.size):
-        if x[i] < 0:
-            raise ValueError("'list' argument must have no negative elements")
-        most = max(most, x[i])
-    if weights is None:
-        counts = np.zeros(max(most + 1, minlength), np.int64)
-        for i in range(x.size):
-            counts[x[i]] += 1
-        return counts
-    w = np.asarray(weights)
-    if w.size != x.size:
-        raise ValueError("The weights and list don't have the same length.")
-    sums = np.zeros(max(most + 1, minlength))
-    for i in range(x.size):
-        sums[x[i]] += w[i]
-    return sums
-
-
-def histogram_bin_edges(a: Array, bins: Any = 10, range: Any = None) -> Array:
-    a = np.asarray(a)
-    if isinstance(bins, str):
-        refuse("`histogram` is compiled for a number of bins, or their edges", "count them")
-    if np.ndim(bins) > 0:
-        edges = np.asarray(bins)
-        if np.any(edges[1:] < edges[:-1]):
-            raise ValueError("`bins` must increase monotonically, when an array")
-        return edges
-    if bins < 1:
-        raise ValueError("`bins` must be positive, when an integer")
-    if range is None:
-        low = np.float64(np.min(a)) if a.size > 0 else np.float64(0.0)
-        high = np.float64(np.max(a)) if a.size > 0 else np.float64(1.0)
-        if not (np.isfinite(low) and np.isfinite(high)):
-            raise ValueError(f"autodetected range of [{low}, {high}] is not finite")
-    else:
-        low, high = np.float64(range[0]), np.float64(range[1])
-        if low > high:
-            raise ValueError("max must be larger than min in range parameter.")
-    if low == high:
-        low, high = low - 0.5, high + 0.5
-    return np.linspace(low, high, bins + 1).astype(as_float(a.dtype))
-
-
-def histogram(
-    a: Array,
-    bins: Any = 10,
-    range: Any = None,
-    density: Any = None,
-    weights: Any = None,
-) -> Any:
-    a = np.asarray(a)
-    edges = histogram_bin_edges(a, bins, range)
-    counts = tallied(in_order(a), edges, weights)
-    if density:
-        width = (edges[1:] - edges[:-1]).astype(float)
-        return counts / width / np.sum(counts), edges
-    return counts, edges
-
-
-def tallied(flat: Array, edges: Array, weights: Any) -> Array:
-    """How many elements, or which sum of weights, each bin has; the last one has its upper edge."""
-    n = edges.size - 1
-    w = in_order(weights) if weights is not None else flat
-    counts = np.zeros(n, np.int64 if weights is None else w.dtype)
-    for i in range(flat.size):
-        v = flat[i]
-        k = place_of(edges, v, False) - 1
-        if v == edges[n]:
-            k = n - 1
-        if 0 <= k < n:
-            counts[k] += 1 if weights is None else w[i]
-    return counts
-
-
 NAMED = (
     argsort, sort, take_along_axis, put_along_axis, lexsort, partition, argpartition, median, quantile,
     percentile,
     nanmedian, nanquantile, nanpercentile, unique, isin, intersect1d, setdiff1d, union1d, searchsorted,
     digitize,
-    bincount, histogram, histogram_bin_edges,
 )  # fmt: skip
 
 FUNCTIONS: dict[Any, Any] = {getattr(np, f.__name__): f for f in NAMED}
@@ -459,10 +376,7 @@ CASES: tuple[Case, ...] = (
         for text in (
             "np.sort(x)", "np.argsort(-x)", "x[x.argsort()][::-1]", "np.partition(x, 1)[1]", "np.median(x)",
             "np.quantile(x, 0.3)", "np.percentile(x, [10, 50, 95])", "np.quantile(x, x[0] ** 2 % 1.0)",
-            "np.lexsort((x, np.round(x)))", "np.histogram(x, bins=3)", "np.unique(x)",
-            "np.nanmedian(x * x)",
-            "np.histogram(x, [-1.0, 0.0, 0.5, 1.0], weights=x * x)[0]",
-            "np.histogram(x, 4, (-2, 2), density=True)",
+            "np.lexsort((x, np.round(x)))", "np.unique(x)", "np.nanmedian(x * x)",
         )
     ),
     *(
@@ -477,7 +391,6 @@ CASES: tuple[Case, ...] = (
     *(
         Case(text, {"n": "natural"})
         for text in (
-            "np.bincount(n.ravel())", "np.bincount(np.append(n, 2), np.append(n, 1) * 0.5, minlength=9)",
             "np.unique(n)",
             "np.unique(n, return_index=True, return_inverse=True, return_counts=True)[2]",
             "np.isin(n, [1, 3, 9])",
