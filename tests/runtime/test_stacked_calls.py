@@ -233,10 +233,17 @@ def test_what_an_entry_does_not_take_python_code_does() -> None:
         f.hvp(V, 0.5, direction=stack)
     with pytest.raises(ValueError, match="shape"):
         f.hvp(V, 0.5, direction=stack, batch=2)
+
+
+def test_many_numbers_are_for_python_code(monkeypatch) -> None:
+    f = compile(of_an_array, grad=True, opt=1, cache=False)
     large = np.ones(20_000)
     many = np.stack([large, 2 * large, 3 * large])
-    for _ in range(2):
-        found = f.hvp(large, 0.5, direction=many, batch=LANES)
+
+    def run() -> Any:
+        return f.hvp(large, 0.5, direction=many, batch=LANES)
+
+    _, found = called_twice(f, monkeypatch, run, taken=False)
     np.testing.assert_allclose(found[2], 3 * f.hvp(large, 0.5, direction=large))
 
 

@@ -22,7 +22,8 @@ from .shadows import new_array
 from .writer import ARRAY_DATA, ARRAY_DTYPE, ARRAY_EXTENTS, ITEM_SIZE, Writer
 
 FEW = 1 << 14
-"""Python code turns more numbers: it takes blocks of eight times eight, in registers."""
+"""More numbers are for Python code: it turns blocks of eight times eight in registers, takes large directions
+in turn, and has memory for products that are zero."""
 
 
 def stack_of(
@@ -34,25 +35,21 @@ def stack_of(
     *,
     written: bool,
 ) -> ArrayValue:
-    """Check an array of as many directions as there are lanes, of what has these extents."""
+    """Check an array of as many directions as there are lanes, of what has these extents; of few numbers."""
     own = ArrayKey("f64", (), "C") if isinstance(key, ScalarKey) else key
     stacked = replace(own, extents=("?", *own.extents), layout="C", read_only=False, lanes=1)
     found = unpack_array(w, stacked, obj, written=written)
     for extent, wanted in zip(found.extents, (str(lanes), *extents), strict=True):
         w.require(w.value(f"icmp eq i64 {extent}, {wanted}"))
+    w.require(w.value(f"icmp ult i64 {product(w, found.extents)}, {FEW}"))
     return found
 
 
 def turned(w: Writer, boxes: Boxes, stack: ArrayValue) -> str:
     """The directions of an array side by side, in a new one."""
     lanes, *extents = stack.extents
-    count = product(w, extents)
-    few = w.value(f"icmp ult i64 {w.value(f'mul i64 {count}, {lanes}')}, {FEW}")
-    w.require(few)
-    rank, (dtype, given) = (
-        len(extents),
-        (w.field(stack.object, o) for o in (ARRAY_DTYPE, ARRAY_EXTENTS)),
-    )
+    count, rank = product(w, extents), len(extents)
+    dtype, given = (w.field(stack.object, at) for at in (ARRAY_DTYPE, ARRAY_EXTENTS))
     own = w.value(f"getelementptr i8, ptr {given}, i64 8")
     w.call("Py_IncRef", dtype)
     shape = boxes.with_last(own, rank, lanes)
