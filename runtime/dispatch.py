@@ -47,7 +47,7 @@ GRADIENT_KINDS = ("grad", "value_and_grad")
 LONGEST_CHAIN = 16
 MOST_KEPT = 64
 """For how many constants from outside, and for how many structures of arguments, the code is kept."""
-WRT, DIRECTION, TANGENTS = map(sys.intern, ("wrt", "direction", "tangents"))
+WRT, DIRECTION, TANGENTS, BATCH = map(sys.intern, ("wrt", "direction", "tangents", "batch"))
 TANGENT = ("tangent", "tangent-alone")
 """The modes that take tangents, with the primal's results or without."""
 METHODS = ("jvp", "hvp", "value_grad_hvp")
@@ -172,12 +172,14 @@ class Link:
     """What an entry knows of this process. The slots' places are part of the entries' code."""
 
     __slots__ = (
+        "batch",
         "code",
         "constants",
         "defaults",
         "direction",
         "inputs",
         "keyword",
+        "lanes",
         "names",
         "next",
         "owner",
@@ -188,6 +190,8 @@ class Link:
         "tangents",
     )
 
+    batch: str
+    """What `jvp` and `hvp` call the number of directions, interned, and that number (`lanes`)."""
     code: bytes
     """The addresses that its entry calls (`engine.CODE`)."""
     constants: tuple[Any, ...]
@@ -199,6 +203,7 @@ class Link:
     inputs: tuple[Any, ...]
     """Holder and name of each captured input."""
     keyword: str
+    lanes: int
     names: tuple[str, ...]
     """The names of the parameters in `wrt`, interned."""
     positions: tuple[Any, ...]
@@ -798,7 +803,8 @@ class Dispatcher:
         link.constants = expected_constants(era.captures)
         link.defaults = self.defaults
         link.inputs = tuple(x for p in era.captures.inputs for x in (p.holder, p.name))
-        link.keyword, link.direction, link.tangents = WRT, DIRECTION, TANGENTS
+        link.keyword, link.direction, link.tangents, link.batch = WRT, DIRECTION, TANGENTS, BATCH
+        link.lanes = found.metadata.get("lanes", 1)
         link.names = tuple(names[p] for p in found.wrt)
         link.positions = tuple(
             p if p < len(self.parameters) else captures.MISSING for p in found.wrt

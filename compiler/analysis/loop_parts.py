@@ -11,9 +11,10 @@ other: numbers go round in it. Others may be vectors::
     %t = arith.addf %s, %y
     memref.store %t, %total[]
 
-So are sums of the adjoint, which may come in any order, and cells that only hand a value to the next
-iteration. Additions of the adjoint to elements may be made in any order, too: they have no edges between
-them, but two that meet in different iterations are kept apart (`conflicts`), for no vector has both.
+What computes with several tangents of a number, which are a vector already, is ordered, too. Not ordered are
+sums of the adjoint, which may come in any order, and cells that only hand a value to the next iteration.
+Additions of the adjoint to elements may be made in any order, too: they have no edges between them, but two
+that meet in different iterations are kept apart (`conflicts`), for no vector has both.
 
 Parts along the edges make *stages*: ordered parts together, others together where no edge between them goes
 to a later iteration.
@@ -27,6 +28,7 @@ from functools import cached_property
 from heapq import heapify, heappop, heappush
 
 from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import array
@@ -227,8 +229,10 @@ class LoopParts:
         return self._sorted(made)
 
     def _ordered(self, ops: Sequence[Operation]) -> bool:
-        """Values go round, or to where nobody knows."""
+        """Values go round, or to where nobody knows; or are vectors already."""
         inside = set(ops)
+        if any(map(is_wide, ops)):
+            return True
         if inside & self._scattering or any(self._edges[op].carried & inside for op in ops):
             return True
 
@@ -351,6 +355,12 @@ class LoopParts:
     def touches_only_what_is_read(self, op: Operation) -> bool:
         """The op reads nothing that the loop may store to: it may be there more than once."""
         return op not in self._bound
+
+
+def is_wide(op: Operation) -> bool:
+    """Whether the op computes with the tangents of a number, which are a vector."""
+    values = (*op.operands, *op.results)
+    return any(isinstance(v.type, VectorType) for v in values)
 
 
 def cycles(op: Operation) -> float:

@@ -187,8 +187,8 @@ class KernelState:
     support: set[str] = field(default_factory=set[str])
     """Support functions in use."""
     attributes: dict[str, int] = field(default_factory=dict[str, int])
-    buffers: list[str] = field(default_factory=list[str])
-    """Stack buffers of maps, shared by all maps of the kernel."""
+    buffers: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
+    """Stack buffers of maps, by length and number, shared by all maps of the kernel."""
     proved: set[Operation] = field(default_factory=set[Operation])
     """Checks that cannot fail in what is being written."""
     escaping: set[Operation] = field(default_factory=set[Operation])
@@ -217,7 +217,7 @@ class KernelState:
     def beside(self, alias: AliasAnalysis) -> KernelState:
         """The state of another kernel in the same module."""
         return replace(
-            self, text=FunctionText(self.metadata), alias=alias, scalars={}, memrefs={}, buffers=[],
+            self, text=FunctionText(self.metadata), alias=alias, scalars={}, memrefs={}, buffers={},
             proved=set(), escaping=set(), registers={}, site_numbers={}, returns="i32",
             depth="", chained=False,
         )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
@@ -12,8 +13,9 @@ from .llvm_text import integer
 from .map_nest import Nest, Output, combine, registers, step_rows, write_registers
 from .map_stages import Stage, emit_wide, in_order, wild
 
-STRIP = 256
-"""Points of a strip: a few buffers of this many elements stay in the first-level cache."""
+STRIP, SHORT_STRIP = 256, 64
+"""Points of a strip: a few buffers of this many elements stay in the first-level cache. Shorter ones where
+elements are vectors, of which one point has a cache line: there numbers have dozens of buffers."""
 
 
 def emit_innermost(nest: Nest, pointers: list[str], accumulators: list[str]) -> list[str]:
@@ -25,19 +27,20 @@ def emit_innermost(nest: Nest, pointers: list[str], accumulators: list[str]) -> 
     if not any(o.buffered for o in nest.outputs) and len(nest.stages) == 1:
         final, _ = points_loop(nest, nest.stages[0], pointers, accumulators, count, {})
     else:
-        buffers = buffers_of(nest)
+        points = points_of_strip(nest)
+        buffers = buffers_of(nest, points)
         known = integer(count)
-        if known is not None and known <= STRIP:
+        if known is not None and known <= points:
             final = strip(nest, pointers, accumulators, count, buffers)
         else:
-            more = text.add(count, str(STRIP - 1))
-            strips = text.value(f"lshr i64 {more}, {STRIP.bit_length() - 1}")
+            more = text.add(count, str(points - 1))
+            strips = text.value(f"lshr i64 {more}, {points.bit_length() - 1}")
             carried = list(zip(types, accumulators, strict=True))
             loop = text.begin_loop(strips, carried, "strip", certain=True)
-            start = text.mul(loop.counter, str(STRIP))
+            start = text.mul(loop.counter, str(points))
             left = text.sub(count, start)
             smin = state.intrinsic("llvm.smin.i64", "i64", "i64, i64")
-            length = text.value(f"call i64 @{smin}(i64 {left}, i64 {STRIP})")
+            length = text.value(f"call i64 @{smin}(i64 {left}, i64 {points})")
             rows = step_rows(nest, pointers, last, start)
             after = strip(nest, rows, list(loop.values), length, buffers)
             final = list(text.end_loop(loop, after, state.loop_properties()))
@@ -46,7 +49,12 @@ def emit_innermost(nest: Nest, pointers: list[str], accumulators: list[str]) -> 
     return final
 
 
-def buffers_of(nest: Nest) -> dict[SSAValue, str]:
+def points_of_strip(nest: Nest) -> int:
+    wide = any(isinstance(o.element, VectorType) for o in nest.operands)
+    return SHORT_STRIP if wide else STRIP
+
+
+def buffers_of(nest: Nest, points: int) -> dict[SSAValue, str]:
     """A stack buffer for each value of the body that is buffered, or that a later stage takes."""
     state = nest.state
     body = nest.op.body.block
@@ -55,10 +63,10 @@ def buffers_of(nest: Nest) -> dict[SSAValue, str]:
     found: dict[SSAValue, str] = {}
     for value in kept:
         if owner_block(value) is body:
-            found[value] = buffer(state, len(found))
+            found[value] = buffer(state, len(found), points)
     divided_by = dict.fromkeys(nest.stages[-1].guards.divisors.values())
     inside = [v for v in divided_by if owner_block(v) is body]
-    nest.reciprocals = {v: buffer(state, len(found) + k) for k, v in enumerate(inside)}
+    nest.reciprocals = {v: buffer(state, len(found) + k, points) for k, v in enumerate(inside)}
     return found
 
 
@@ -66,11 +74,12 @@ def owner_block(value: SSAValue) -> Block | None:
     return value.owner.parent if isinstance(value.owner, Operation) else value.owner
 
 
-def buffer(state: KernelState, number: int) -> str:
-    """The stack buffer of this number."""
-    if number == len(state.buffers):
-        state.buffers.append(state.text.alloca(f"[{STRIP} x i64]", "strip", 64))
-    return state.buffers[number]
+def buffer(state: KernelState, number: int, points: int) -> str:
+    """The stack buffer of this number, among those for so many points."""
+    key = points, number
+    if key not in state.buffers:
+        state.buffers[key] = state.text.alloca(f"[{points} x i64]", "strip", 64)
+    return state.buffers[key]
 
 
 def strip(

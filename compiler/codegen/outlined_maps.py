@@ -44,7 +44,7 @@ class OutlinedMap:
             text=FunctionText(outer.metadata),
             scalars={},
             memrefs={},
-            buffers=[],
+            buffers={},
             registers={},
             returns="i32",
             debug=outer.debug.function(f"{outer.debug.name}.{self.name}") if outer.debug else None,

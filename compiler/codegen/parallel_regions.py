@@ -153,7 +153,7 @@ class Region:
         self.filled: list[tuple[int, str, str]] = [(k, "i64", "") for k in range(len(FIXED))]
         debug = outer.debug
         self.inside = replace(
-            outer, text=FunctionText(outer.metadata), buffers=[], registers={}, returns="i32",
+            outer, text=FunctionText(outer.metadata), buffers={}, registers={}, returns="i32",
             depth="", group="", support=set(),
             scalars=OnDemand(outer.scalars, self.scalar), memrefs=OnDemand(outer.memrefs, self.memref),
             debug=debug.function(f"{debug.name}.{self.name}") if debug else None,

@@ -53,8 +53,8 @@ from .math_to_llvm import (
     rsqrt,
     with_poison_flag,
 )
-from .scalar_text import Rule, float_of, float_text, integer_text
-from .vectors_to_llvm import broadcast, extract, insert
+from .scalar_text import Rule, float_of, float_text, integer_text, truth_type
+from .vectors_to_llvm import broadcast, extract, in_every_lane, insert
 
 
 def constant(state: KernelState, op: Operation, args: list[str]) -> str:
@@ -77,7 +77,10 @@ def select(state: KernelState, op: Operation, args: list[str]) -> str:
     assert isinstance(op, arith.SelectOp)
     type_ = value_type(op.result.type)
     condition = compared_wide(state, op) or args[0]
-    return state.text.value(f"select i1 {condition}, {type_} {args[1]}, {type_} {args[2]}")
+    truth = truth_type(op.result.type)
+    if truth != "i1":  # one truth for all lanes: LLVM would branch on it, and guess
+        condition = in_every_lane(state, condition, "i1", truth)
+    return state.text.value(f"select {truth} {condition}, {type_} {args[1]}, {type_} {args[2]}")
 
 
 def compared_wide(state: KernelState, op: arith.SelectOp) -> str | None:

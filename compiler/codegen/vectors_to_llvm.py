@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Attribute, Operation
 
-from .kernel_state import KernelState, lanes_of, value_type
+from .kernel_state import KernelState, value_type
 
 
 def broadcast(state: KernelState, op: Operation, args: list[str]) -> str:
@@ -32,6 +32,12 @@ def spread(state: KernelState, number: str, from_: Attribute, to: Attribute) -> 
     source, type_ = value_type(from_), value_type(to)
     if not number.startswith("%"):
         return f"splat ({source} {number})"
-    first = state.text.value(f"insertelement {type_} poison, {source} {number}, i64 0")
-    mask = f"<{lanes_of(to)} x i32> zeroinitializer"
+    return in_every_lane(state, number, source, type_)
+
+
+def in_every_lane(state: KernelState, value: str, source: str, type_: str) -> str:
+    """The same of LLVM's types."""
+    lanes = type_.strip("<>").partition(" x ")[0]
+    first = state.text.value(f"insertelement {type_} poison, {source} {value}, i64 0")
+    mask = f"<{lanes} x i32> zeroinitializer"
     return state.text.value(f"shufflevector {type_} {first}, {type_} poison, {mask}")

@@ -15,8 +15,8 @@ from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ...dialects import array, dense, foreign
-from ..rules import rule_of
+from ...dialects import array, foreign
+from ..rules import evaluates_body, is_whole_array, rule_of
 from ..rules.table import ADJOINT, float_constant
 from .saved_value import name_of_value
 from .source_words import expression_of
@@ -87,7 +87,9 @@ def mark_sum(made: SSAValue, kind: str, name: str) -> None:
 
 def is_whole(op: Operation) -> bool:
     """True for ops that make derivatives of whole arrays, without a map."""
-    return isinstance(op, foreign.RuleCallOp | array.MatmulOp | dense.DenseOp)
+    if isinstance(op, foreign.RuleCallOp):
+        return True
+    return is_whole_array(op) and not evaluates_body(op)
 
 
 def touched(op: Operation, kind: str) -> list[SSAValue]:

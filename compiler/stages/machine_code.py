@@ -158,6 +158,7 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
         "tangents": c.tangents.as_metadata() if c.tangents is not None else None,
         "record": c.kernel.result_slots[-1] + 1 if c.request.mode == "vjp" else None,
         "retries": retries(c.module),
+        "lanes": c.request.options.lanes,
         "streams": c.request.options.lanes > 1 and streams(c.module),
         "repeats": c.request.options.lanes > 1 and repeats(c.module),
     }

@@ -69,6 +69,9 @@ After::
       func.return
     }
 
+Several tangents of a number are a vector already, so a loop over them is none to LLVM: there the numbers of
+the primal go first, as vectors over the iterations.
+
 An exception must find memory as Python leaves it. Conditions of `array.raise_if` that need nothing that the
 loop stores are computed first, for the whole block, before it stores anything. Where one holds, the block
 runs as the program has it, and raises where Python would. So do blocks of a few iterations.
@@ -107,7 +110,7 @@ from ..diagnostics import locate
 from ..rules import evaluates_body
 from .hoist_checks import Before, is_counted
 from .memory_effects import functions
-from .stage_plan import LEAST, Candidate, Plan, cost, is_given, is_number, is_pure, scalar_ops
+from .stage_plan import LEAST, Candidate, Plan, cost, is_given, is_pure, is_value, scalar_ops
 
 BLOCK = 128
 """Iterations of a block: a power of two."""
@@ -118,8 +121,9 @@ FEW = 16
 STAGES = 8
 """Loops that would be more are kept."""
 
-BUFFERS = 16
-"""Loops with more values that go from one stage to the next are kept: the stack is not endless."""
+BUFFERS, WORDS = 16, 32
+"""Loops with more values that go from one stage to the next, or with more numbers in these, are kept: the
+stack is not endless."""
 
 LARGE = 400
 """Bodies of more ops are kept."""
@@ -163,7 +167,7 @@ def is_leaf(loop: array.LoopOp) -> bool:
 
 def is_scalar_code(op: Operation) -> bool:
     """Loads, stores, pure code, choices between loads, and what raises where a condition holds."""
-    if not all(is_number(r.type) for r in op.results):
+    if not all(is_value(r.type) for r in op.results):
         return False
     if isinstance(op, scf.IfOp):
         inside = [o for o in every_op(op)[1:] if not isinstance(o, scf.YieldOp)]
@@ -196,7 +200,9 @@ def distributed(
         return False
     stages = parts.stages(first if candidate.raising else None)
     plan = Plan(candidate, parts, stages)
-    if not 1 < len(stages) <= STAGES or len(plan.buffered) > BUFFERS or not plan.worthwhile():
+    if len(plan.buffered) > BUFFERS or plan.words > WORDS:
+        return False
+    if not 1 < len(stages) <= STAGES or not plan.worthwhile():
         return False
     Blocks(candidate, plan).write()
     return True

@@ -10,19 +10,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, math, memref, scf
-from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, IntegerType
+from xdsl.dialects import arith, math, memref, scf, vector
+from xdsl.dialects.builtin import (
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+    VectorType,
+    i1,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import ad, array
 from ...dialects.within import every_op
 from ..analysis.carried_cells import Role, cell_of, is_outside
-from ..analysis.loop_parts import LoopParts, Stage, is_by_constant
+from ..analysis.loop_parts import LoopParts, Stage, is_by_constant, is_wide
 from ..analysis.strides import stride
 from ..rules import accesses
 
-WORTH = 1.2
-"""An iteration must be so much cheaper."""
+WORTH, WORTH_BESIDE_LANES = 1.2, 1.02
+"""An iteration must be so much cheaper; where it has vectors of tangents, its numbers are none otherwise."""
 
 ROUND = 0.3
 """What a loop costs each iteration: its counter, and its part of what is before and after it."""
@@ -51,12 +58,14 @@ def is_pure(op: Operation) -> bool:
     """Scalar code that touches no memory and does not raise."""
     if array.is_operation_that_may_raise(op) or op.regions:
         return False
-    known = isinstance(op, array.IndexOp | array.CastOp | ad.MulOp | ad.DivOp)
-    return (known or op.name.startswith(PURE)) and all(is_number(r.type) for r in op.results)
+    known = isinstance(op, array.IndexOp | array.CastOp | ad.MulOp | ad.DivOp | vector.BroadcastOp)
+    return (known or op.name.startswith(PURE)) and all(is_value(r.type) for r in op.results)
 
 
-def is_number(type_: Attribute) -> bool:
-    return isinstance(type_, Float32Type | Float64Type | IntegerType | IndexType)
+def is_value(type_: Attribute) -> bool:
+    """A number, or the tangents of one, which are a vector."""
+    kinds = Float32Type | Float64Type | IntegerType | IndexType | VectorType
+    return isinstance(type_, kinds)
 
 
 @dataclass(frozen=True)
@@ -127,6 +136,12 @@ class Plan:
         """What a stage computes, in order."""
         return [op for op in self.candidate.ops if op in self._needed[stage]]
 
+    @property
+    def words(self) -> int:
+        """The numbers in the values that go on, for each iteration."""
+        kinds = (value.type for value in self.buffered)
+        return sum(t.element_count() if isinstance(t, VectorType) else 1 for t in kinds)
+
     def _want(self, value: SSAValue, stage: int) -> None:
         """The value is read in a stage."""
         op = value.owner
@@ -171,14 +186,21 @@ class Plan:
             (self.parts.latency(p) for k in slow for p in self.stages[k].parts), default=0.0
         )
         before = max(sum(map(cost, self.candidate.ops)), waits)
-        after = sum(0.6 if self.goes_far(v) else 0.25 for v in self.buffered)
+        after = sum(self._handed_on(v) for v in self.buffered)
         for k, stage in enumerate(self.stages):
             after += ROUND
             if stage.ordered:
                 after += max(sum(map(cost, self.ops(k))), waits)
             else:
                 after += sum(map(self._side_by_side, self.ops(k)))
-        return before > WORTH * after
+        wide = any(map(is_wide, self.candidate.ops))
+        return before > (WORTH_BESIDE_LANES if wide else WORTH) * after
+
+    def _handed_on(self, value: SSAValue) -> float:
+        """What it costs that a value goes to another stage through memory."""
+        if not self.goes_far(value):
+            return 0.25
+        return 0.4 if value.type == i1 else 0.6
 
     def _side_by_side(self, op: Operation) -> float:
         """What an op costs of one of several iterations in a vector."""
@@ -195,6 +217,9 @@ class Plan:
         )
 
 
+WIDE = 2.0
+"""What an op on a vector of tangents costs, against one on a number."""
+
 SLOW = ("exp", "log", "sin", "cos", "tan", "pow", "atan", "asin", "acos", "erf", "cbrt", "gamma")
 
 
@@ -207,6 +232,12 @@ def cost(op: Operation) -> float:
     if isinstance(op, memref.LoadOp | memref.StoreOp):
         elements = cell_of(op.memref) is None
         return (0.4 if isinstance(op, memref.LoadOp) else 1.0) if elements else 0.0
+    if any(isinstance(r.type, VectorType) for r in op.results):
+        return WIDE * cost_of_number(op)
+    return cost_of_number(op)
+
+
+def cost_of_number(op: Operation) -> float:
     if ("div" in op.name or isinstance(op, math.SqrtOp | ad.DivOp)) and not is_by_constant(op):
         return 4.0
     if op.name.startswith(("math.", "special.")) and any(s in op.name for s in SLOW):

@@ -318,3 +318,50 @@ func.func @kept_when_an_array_is_chosen(%x : memref<?xf64>, %y : memref<?xf64>, 
   }
   func.return
 }
+
+// Several tangents are a vector: what they are multiplied by is computed first, for many iterations at once.
+// CHECK-LABEL: @numbers_go_before_several_tangents
+// CHECK:         %[[partials:.*]] = array.alloc(%{{.*}}) {stack} : memref<128xf64>
+// CHECK:         } else {
+// CHECK:           array.loop
+// CHECK:             %[[p:.*]] = arith.divf
+// CHECK-NEXT:        memref.store %[[p]], %[[partials]]
+// CHECK-NOT:         vector
+// CHECK:           array.loop
+// CHECK:             %[[q:.*]] = memref.load %[[partials]]
+// CHECK-NOT:         math
+// CHECK:             vector.broadcast %[[q]] {ad.adjoint} : f64 to vector<8xf64>
+func.func @numbers_go_before_several_tangents(%x : memref<?xf64>, %x_dot : memref<?xvector<8xf64>>, %s_dot : memref<vector<8xf64>>, %n : index) {
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %a_dot = memref.load %x_dot[%i] : memref<?xvector<8xf64>>
+    %r = math.sqrt %a : f64
+    %p = arith.divf %a, %r : f64
+    %wide = vector.broadcast %p {ad.adjoint} : f64 to vector<8xf64>
+    %t = arith.mulf %a_dot, %wide {ad.adjoint} : vector<8xf64>
+    %old = memref.load %s_dot[] : memref<vector<8xf64>>
+    %sum = arith.addf %old, %t {ad.adjoint} : vector<8xf64>
+    memref.store %sum, %s_dot[] : memref<vector<8xf64>>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_tangents_are_nearly_all_of_the_work
+// CHECK-NOT:     {stack}
+// CHECK:         func.return
+func.func @kept_when_tangents_are_nearly_all_of_the_work(%x : memref<?xf64>, %x_dot : memref<?xvector<8xf64>>, %s_dot : memref<vector<8xf64>>, %n : index) {
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %b = arith.mulf %a, %a : f64
+    %a_dot = memref.load %x_dot[%i] : memref<?xvector<8xf64>>
+    %wide = vector.broadcast %b {ad.adjoint} : f64 to vector<8xf64>
+    %t = arith.mulf %a_dot, %wide {ad.adjoint} : vector<8xf64>
+    memref.store %t, %x_dot[%i] : memref<?xvector<8xf64>>
+    %old = memref.load %s_dot[] : memref<vector<8xf64>>
+    %sum = arith.addf %old, %t {ad.adjoint} : vector<8xf64>
+    memref.store %sum, %s_dot[] : memref<vector<8xf64>>
+    array.yield
+  }
+  func.return
+}

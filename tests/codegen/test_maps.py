@@ -155,3 +155,29 @@ def test_reductions(compile_kernel, kind, shape, axis):
         out[...] = start
         assert kernel(a, out).status == 0
         np.testing.assert_array_equal(out, ufunc.reduce(a, axis=axis))
+
+
+CHOSEN_LANES = """
+func.func @f(%a : memref<?xf64>, %v : memref<?xvector<8xf64>>, %w : memref<?xvector<8xf64>>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %a, %c0 : memref<?xf64>
+  array.map(%n) ins(%a, %v : memref<?xf64>, memref<?xvector<8xf64>>) outs(%w : memref<?xvector<8xf64>>) kinds ["store"] {
+  ^bb0(%x : f64, %d : vector<8xf64>):
+    %zero = arith.constant 0.0 : f64
+    %positive = arith.cmpf ogt, %x, %zero : f64
+    %minus = arith.negf %d : vector<8xf64>
+    %chosen = arith.select %positive, %d, %minus : vector<8xf64>
+    array.yield %chosen : vector<8xf64>
+  }
+  func.return
+}
+"""
+
+
+def test_lanes_are_chosen_without_a_branch_in_strips_whose_buffers_stay_in_the_cache(
+    compile_kernel,
+):
+    kernel = compile_kernel(CHOSEN_LANES)
+    assert "select <8 x i1>" in kernel.text
+    assert "[64 x i64]" in kernel.text
+    assert "[256 x i64]" not in kernel.text

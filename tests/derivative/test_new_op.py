@@ -11,6 +11,7 @@ from xdsl.ir import Dialect
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def
 from xdsl.parser import Parser
 
+from mutad.compiler.derivative.marks import is_whole
 from mutad.compiler.derivative.passes import Forward, Reverse
 from mutad.compiler.diagnostics import CompileError
 from mutad.compiler.rules import RULES, Access, Contents, Need, Rule, register, rule_of
@@ -41,6 +42,8 @@ class ScaleOp(IRDLOperation):
 
 
 class Square(Rule[SquareOp]):
+    whole_array = True
+
     def effects(self, op: SquareOp) -> list[Access]:
         return touching(op, [op.a], [op.b])
 
@@ -107,3 +110,11 @@ def test_with_a_rule_both_modes_know_it(parsed: tuple[Context, str], run_fileche
     CHECK-NEXT: mine.scale %x by %x_dot into %y_dot
     """
     run_filecheck(str(tangent), checks)
+
+
+def test_its_derivatives_are_looked_at_for_nan(parsed: tuple[Context, str]) -> None:
+    context, program = parsed
+    register(SquareOp, Square())
+    module = Parser(context, program).parse_module()
+    square = next(op for op in module.walk() if isinstance(op, SquareOp))
+    assert is_whole(square)

@@ -3,7 +3,7 @@
 A direction is taken as it is where the kernel could have made it itself: an array of the argument's dtype and
 extents, contiguous in its order, or a float. Everything else (lists, other dtypes, views, tangents that share
 memory) goes to Python code, which copies it or says what is wrong with it. A product starts from arrays of
-its own: of zeros, or of anything where the kernel fills them.
+its own: of zeros, or of anything where the kernel fills them. Several directions are stacked (`stacked`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from dataclasses import replace
 
 from ...argument_keys import ArrayKey, Key, ScalarKey
 from .guard import ArrayValue, check_sharing, require_type, unpack_array
-from .plan import EntryPlan
+from .plan import EntryPlan, leaf_positions
 from .result import Boxes, slot_count
 from .shadows import fresh_like
+from .stacked import stack_of, turned
 from .writer import ARRAY_EXTENTS, Writer
 
 Directions = dict[int, tuple[str, ArrayValue | None]]
@@ -31,7 +32,7 @@ def direction_objects(
     else:
         items = [one_of(w, form, given)]
     pairs = zip(plan.wrt, items, strict=True)
-    return {p: checked(w, plan.keys[p], obj, primals[p], written=False) for p, obj in pairs}
+    return {p: checked(w, plan, p, obj, primals[p], written=False) for p, obj in pairs}
 
 
 def one_of(w: Writer, form: str, given: str) -> str:
@@ -73,26 +74,37 @@ def tangent_objects(
     for i, p in enumerate(plan.wrt):
         obj = w.call("PyDict_GetItem", given, w.call("PyTuple_GetItem", names, str(i)))
         w.require(w.value(f"icmp ne ptr {obj}, null"))
-        found[p] = checked(w, plan.keys[p], obj, primals[p], written=True)
+        found[p] = checked(w, plan, p, obj, primals[p], written=True)
     count = len(plan.keys)
-    own = [(count + p, array) for p, (_, array) in found.items() if array is not None]
+    own = [
+        (count + p, array)
+        for p, (_, array) in found.items()
+        if array is not None and isinstance(plan.keys[p], ArrayKey)
+    ]
     check_sharing(w, [*own, *arrays], {}, {p for p, _ in own})
     return found
 
 
 def checked(
-    w: Writer, key: Key, obj: str, primal: str, *, written: bool
+    w: Writer, plan: EntryPlan, position: int, obj: str, primal: str, *, written: bool
 ) -> tuple[str, ArrayValue | None]:
-    """A float, or an array of the primal's dtype and extents that is laid out as kernels expect."""
+    """A float, or an array of the primal's dtype and extents that is laid out as kernels expect; or a stack
+    of them."""
+    key, lanes = plan.keys[position], plan.directions
+    assert isinstance(key, ArrayKey | ScalarKey)
+    extents: list[str] = []
+    if isinstance(key, ArrayKey) and key.rank:
+        at = w.field(primal, ARRAY_EXTENTS)
+        extents = [w.field(at, 8 * d, "i64") for d in range(key.rank)]
+    if lanes > 1:
+        return obj, stack_of(w, key, obj, extents, lanes, written=written)
     if isinstance(key, ScalarKey):
         require_type(w, obj, "PyFloat_Type")
         return obj, None
-    assert isinstance(key, ArrayKey)
     layout = "F" if key.layout == "F" else "C"
     found = unpack_array(w, replace(key, layout=layout, read_only=False), obj, written=written)
-    extents = w.field(primal, ARRAY_EXTENTS) if key.rank else ""
-    for d, extent in enumerate(found.extents):
-        w.require(w.value(f"icmp eq i64 {w.field(extents, 8 * d, 'i64')}, {extent}"))
+    for wanted, extent in zip(extents, found.extents, strict=True):
+        w.require(w.value(f"icmp eq i64 {wanted}, {extent}"))
     return obj, found
 
 
@@ -109,16 +121,24 @@ def moving_objects(
     Directions are held: while the kernel runs others may change the dict that they come from.
     """
     result: list[str] = []
+    lanes = plan.directions
     for (of, position), key in zip(plan.tangents.moving, plan.tangents.keys, strict=True):
         if of == "shadow":
             result.append(seconds[position])
+        elif lanes > 1 and position in plan.tangents.unread and position in seconds:
+            result.append(seconds[position])  # an array of this shape
         elif position in directions:
-            obj, _ = directions[position]
+            obj, stack = directions[position]
             w.call("Py_IncRef", obj)
-            result.append(boxes.keep(obj))
+            boxes.keep(obj)
+            if lanes > 1 and isinstance(key, ArrayKey):
+                assert stack is not None
+                obj = turned(w, boxes, stack)
+            result.append(obj)
         elif isinstance(key, ArrayKey):
-            result.append(fresh_like(w, plan, boxes, primals[position], position, filled=False))
+            result.append(fresh_like(w, plan, boxes, primals[position], position, False, lanes))
         else:
+            assert lanes == 1
             result.append(boxes.keep(w.call("PyFloat_FromDouble", "0.0")))
     return result
 
@@ -127,9 +147,33 @@ def fresh_seconds(
     w: Writer, plan: EntryPlan, boxes: Boxes, primals: Sequence[str]
 ) -> dict[int, str]:
     """An array for the product of each argument that has a shadow."""
+    filled, lanes = plan.tangents.filled, plan.directions
     return {
-        p: fresh_like(w, plan, boxes, primals[p], p, filled=p in plan.tangents.filled)
+        p: fresh_like(w, plan, boxes, primals[p], p, p in filled, lanes)
         for p in plan.gradient.shadows
+    }
+
+
+def stored_directions(
+    plan: EntryPlan, directions: Directions, moving: Sequence[str]
+) -> list[tuple[ArrayValue, str]]:
+    """The stacks of tangents of what the function stores to, with the arrays that the kernel is given."""
+    pairs = zip(plan.tangents.moving, moving, strict=True)
+    beside = {p: obj for (of, p), obj in pairs if of == "argument"}
+    return [
+        (stack, beside[p])
+        for p, (_, stack) in directions.items()
+        if stack is not None and p in plan.written and p in beside and plan.directions > 1
+    ]
+
+
+def stacks_of(plan: EntryPlan, directions: Directions) -> dict[int, str]:
+    """The stacks of the caller, each by the place of its array among all arrays."""
+    base = len(leaf_positions(plan.keys)) + len(plan.gradient.shadows)
+    return {
+        base + k: directions[p][0]
+        for k, (of, p) in enumerate(plan.tangents.moving)
+        if of == "argument" and p in directions
     }
 
 
@@ -145,6 +189,8 @@ def return_products(
     """Return the product, behind the value and the gradient if there is one: each one, or a tuple of them."""
     bars, dots = numbers(w, plan, boxes)
     gradients = [{**shadows, **bars}[p] for p in plan.wrt] if value else []
+    if plan.directions > 1:
+        seconds = {p: seen_first(plan.keys[p], boxes, obj) for p, obj in seconds.items()}
     products = [{**seconds, **dots}[p] for p in plan.wrt]
 
     def finish(shape: Callable[[list[str]], str]) -> None:
@@ -162,6 +208,12 @@ def return_products(
     finish(boxes.tuple)
 
 
+def seen_first(key: Key, boxes: Boxes, beside: str) -> str:
+    """The products of an array along a first axis."""
+    assert isinstance(key, ArrayKey)
+    return boxes.lanes_first(key.dtype, key.rank, beside)
+
+
 def numbers(w: Writer, plan: EntryPlan, boxes: Boxes) -> tuple[dict[int, str], dict[int, str]]:
     """The gradients and products of scalars in `wrt`: zeros where the kernel computes none."""
     bars: dict[int, str] = {}
@@ -172,10 +224,19 @@ def numbers(w: Writer, plan: EntryPlan, boxes: Boxes) -> tuple[dict[int, str], d
         for position, item in zip(plan.gradient.scalars, spec["items"], strict=True):
             if item["kind"] != "none":
                 address = w.value(f"getelementptr i64, ptr %results, i64 {at}")
-                found[position] = boxes.scalar(item["type"], address)
-                at += 1
+                several = item["kind"] == "tuple"
+                found[position] = (
+                    boxes.numbers(item["items"], address)
+                    if several
+                    else boxes.scalar(item["type"], address)
+                )
+                at += slot_count(item)
         at += slot_count(result) if found is bars else 0
         for position in plan.wrt_scalars():
-            if position not in found:
+            if position not in found and found is dots and plan.directions > 1:
+                found[position] = boxes.numbers(
+                    [{"kind": "scalar", "type": plan.scalar_type(position)}] * plan.directions, ""
+                )
+            elif position not in found:
                 found[position] = boxes.zero(plan.scalar_type(position))
     return bars, dots

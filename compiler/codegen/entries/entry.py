@@ -51,6 +51,8 @@ from .directions import (
     fresh_seconds,
     moving_objects,
     return_products,
+    stacks_of,
+    stored_directions,
     tangent_objects,
 )
 from .guard import ArrayValue, check_assumed, check_sharing, unpack
@@ -67,6 +69,7 @@ from .plan import (
 from .result import Boxes, slot_count
 from .run import CTX_BYTES, endings, run_kernel
 from .shadows import cotangent_operands, shadow_objects, shadow_operands, tangent_operands
+from .stacked import turned_back, turning
 from .tangents import in_lanes, scalar_spec
 from .writer import Writer, declarations, undo_function
 
@@ -110,7 +113,9 @@ def entries(convention: str, debug: tuple[str, str] = ("", "")) -> Entries:
     kinds = kinds_of(plan)
     functions: list[str] = []
     if set(FAST) & set(kinds):
-        functions.append(match_keywords(symbols, len(plan.wrt)))
+        functions.append(match_keywords(symbols, len(plan.wrt), plan.directions))
+        if plan.directions > 1:
+            functions += turning()
     if plan.driver:
         functions.append(undo(symbols, plan.driver))
     if "grad" in kinds:
@@ -221,7 +226,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     for name, words in words_of.items():
         w.do(f"%{name} = alloca [{max(words, 1)} x i64], align 64")
     w.do("%overflow = alloca i32")
-    boxes = Boxes(w, plan.driver)
+    boxes = Boxes(w, plan.driver, stacked=plan.directions > 1 and kind in FAST)
     boxes.begin()
     w.do(f"store [{max(slots, 1)} x i64] zeroinitializer, ptr %pending")
     w.do(f"store [{plan.lanes} x i64] zeroinitializer, ptr %nothing")
@@ -265,6 +270,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
         for position, shadow in shadows.items():
             operands += shadow_operands(w, plan, position, shadow)
         operands += cotangent_operands(w, plan, kind, count + len(shadows))
+    moving: list[str] = []
     if kind in PUSHING:
         first = count + len(shadows) + len(plan.gradient.cotangents)
         if kind == "pushforward":
@@ -275,6 +281,8 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
         else:
             moving = moving_objects(w, plan, boxes, directions, seconds, objects_in)
         handed, own = tangent_operands(w, plan, moving)
+        if boxes.stacked:
+            boxes.stacks = stacks_of(plan, directions)
         operands += handed
         arrays |= own
     tag = plan.debug[1] if kind == "primal" else ""
@@ -292,8 +300,16 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
         for spec in behind:
             others.append(boxes.result(spec, slot, arrays))
             slot += slot_count(spec)
+        stored = stored_directions(plan, directions, moving) if kind == "jvp" else []
+        turned_back(w, stored)
         boxes.finish(boxes.tuple([value, *others]))
-        endings(w, boxes, 0 if kind in GIVEN_ALL else plan.inputs, retries=True)
+        endings(
+            w,
+            boxes,
+            0 if kind in GIVEN_ALL else plan.inputs,
+            retries=True,
+            before_raising=lambda: turned_back(w, stored),
+        )
         return "\n".join(w.lines)
     gradients: dict[int, str] = dict(shadows)
     for position in plan.gradient.scalars if kind in DERIVING else ():

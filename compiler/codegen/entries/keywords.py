@@ -42,8 +42,9 @@ def keywords(w: Writer, plan: EntryPlan, kind: str) -> tuple[str, str]:
     return form, ""
 
 
-def match_keywords(symbols: dict[str, str], count: int) -> str:
-    """Are the keywords `%wrt`, with a value that is ours, and `%other`, each where it is no null?
+def match_keywords(symbols: dict[str, str], count: int, directions: int) -> str:
+    """Are the keywords `%wrt`, with a value that is ours, and `%other`, each where it is no null, and `batch`
+    where there are several `directions`?
 
     0: no. Else how `wrt` was written, 1 for one name or position, 2 for a tuple, `%form` where it was not;
     and the value of `%other` in `%place`, which is not left out.
@@ -58,6 +59,9 @@ def match_keywords(symbols: dict[str, str], count: int) -> str:
     w.do("store i64 0, ptr %i.at")
     w.do("%found.at = alloca ptr")
     w.do("store ptr null, ptr %found.at")
+    if directions > 1:
+        w.do("%batched.at = alloca i1")
+        w.do("store i1 false, ptr %batched.at")
     size = w.call("PyTuple_Size", "%kwnames")
     w.do("br label %next")
     w.label("next")
@@ -74,6 +78,8 @@ def match_keywords(symbols: dict[str, str], count: int) -> str:
     w.do("store ptr %value, ptr %found.at")
     w.do("br label %next")
     w.label("else")
+    if directions > 1:
+        require_batch(w, keyword)
     w.require(w.value(f"icmp eq ptr {keyword}, %wrt"), "no")
     form = how_written(w, count)
     w.do(f"store i32 {form}, ptr %form.at")
@@ -83,6 +89,8 @@ def match_keywords(symbols: dict[str, str], count: int) -> str:
     w.label("needed")
     found = w.value("load ptr, ptr %found.at")
     w.require(w.value(f"icmp ne ptr {found}, null"), "no")
+    if directions > 1:
+        w.require(w.value("load i1, ptr %batched.at"), "no")
     w.do(f"store ptr {found}, ptr %place")
     w.do("br label %yes")
     w.label("yes")
@@ -92,6 +100,17 @@ def match_keywords(symbols: dict[str, str], count: int) -> str:
     parameters = "ptr %self, ptr %kwnames, ptr %other, ptr %wrt, ptr %values, i32 %form, ptr %place"
     head = f"define internal i32 @mutad_match_keywords({parameters}) {COLD}{{"
     return "\n".join([head, "entry:", *w.lines, "}"])
+
+
+def require_batch(w: Writer, keyword: str) -> None:
+    """Of a keyword that is `batch`: is `%value` the number of our directions?"""
+    is_batch = w.value(f"icmp eq ptr {keyword}, {w.slot('batch')}")
+    w.do(f"br i1 {is_batch}, label %batch, label %other.keyword")
+    w.label("batch")
+    w.require(w.value(f"icmp eq ptr %value, {w.slot('lanes')}"), "no")
+    w.do("store i1 true, ptr %batched.at")
+    w.do("br label %next")
+    w.label("other.keyword")
 
 
 def how_written(w: Writer, count: int) -> str:

@@ -173,6 +173,7 @@ class EntryPlan:
                 tuple(said["tangents"]["more"]),
                 tuple((of, position) for of, position in said["tangents"]["moving"]),
                 idle=tuple(said["tangents"]["idle"]),
+                unread=tuple(said["tangents"]["unread"]),
                 filled=tuple(said["tangents"]["filled"]),
             ),
             said["lanes"],
@@ -206,11 +207,11 @@ class EntryPlan:
                     result = result["items"][0]
                 return result.get("type") in FLOATS
             case "tangent":
-                return self.lone() and all_move(self.results, self.tangents.more[0])
+                return self.are_plain() and all_move(self.results, self.tangents.more[0])
             case "hvp" | "product":
                 moving = {p for _, p in self.tangents.moving}
                 return (
-                    self.lone()
+                    self.are_plain()
                     and self.results.get("type") in FLOATS
                     and (
                         not self.written
@@ -221,10 +222,17 @@ class EntryPlan:
             case _:
                 return False
 
-    def lone(self) -> bool:
-        """Whether one tangent goes along, of a function of arrays and numbers."""
-        lanes = {one.lanes for one in self.tangents.keys if isinstance(one, ArrayKey | ScalarKey)}
-        return not self.of_parts and lanes <= {1} and bool(self.wrt)
+    @property
+    def directions(self) -> int:
+        """How many tangents go along, side by side."""
+        lanes = (one.lanes for one in self.tangents.keys if not isinstance(one, TupleKey))
+        return max(lanes, default=1)
+
+    def are_plain(self) -> bool:
+        """Whether tangents go along of arrays and numbers alone; several of those that an entry turns."""
+        if self.of_parts or not self.wrt:
+            return False
+        return self.directions == 1 or not any(map(is_turned_by_python, self.tangents.keys))
 
     def scalar_type(self, position: int) -> str:
         key = self.keys[position]
@@ -232,11 +240,21 @@ class EntryPlan:
         return key.type
 
 
+def is_turned_by_python(key: Key) -> bool:
+    """Whether tangents of it are brought side by side in another order, or with another type."""
+    if isinstance(key, ArrayKey):
+        return key.layout == "F"
+    return not isinstance(key, ScalarKey) or key.type not in ("py_float", "f64")
+
+
 def all_move(result: ResultSpec, dot: ResultSpec) -> bool:
-    """Whether every float among the results has a tangent that the kernel computes."""
+    """Whether every float among the results has a tangent that the kernel computes; of several tangents,
+    which are arrays of their own."""
     if result["kind"] == "tuple":
         pairs = zip(result["items"], dot["items"], strict=True)
         return all(all_move(one, its) for one, its in pairs)
+    if dot.get("lanes", 1) > 1 and dot["kind"] == "array" and "among" in dot:
+        return False
     return dot["kind"] != "none" or not (result["kind"] == "argument" or is_float(result))
 
 

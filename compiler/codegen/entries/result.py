@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any
 
 from .guard import ArrayValue
+from .several import fill_numbers, new_numbers, seen_lanes_first
 from .writer import (
     ALIGNED,
     ARRAY_FLAGS,
@@ -118,6 +119,10 @@ class Boxes:
     """The place in `%pending` of each fresh array among the results, by the identity of its description."""
     fresh: list[Fresh] = field(default_factory=list["Fresh"])
     """The arrays over fresh memory: a later result over the same memory is that object, or a view."""
+    stacked: bool = False
+    """Whether several tangents are returned along first axes, and not as the kernel has them."""
+    stacks: dict[int, str] = field(default_factory=dict[int, str])
+    """By the place among all arrays the stack of which one was made, which is the caller's."""
     most: int = 1
     """The words that `%made` needs."""
 
@@ -346,6 +351,20 @@ class Boxes:
         w.store("i64", last, copy, 8 * count)
         return copy
 
+    def lanes_first(self, dtype: str, rank: int, beside: str) -> str:
+        """A view of tangents that lie side by side, along a last axis: along a first one."""
+        obj = self.keep(seen_lanes_first(self.w, dtype, rank, beside))
+        self.view(obj, beside)
+        return obj
+
+    def numbers(self, specs: list[ResultSpec], address: str) -> str:
+        """An array of scalars of one type that are stored one after the other; zeros without `address`."""
+        type_ = specs[0]["type"]
+        dtype = "f64" if type_ == "py_float" else type_
+        obj = self.keep(new_numbers(self.w, dtype, len(specs)))
+        fill_numbers(self.w, dtype, len(specs), obj, address)
+        return obj
+
     def view(self, obj: str, base: str) -> None:
         w = self.w
         w.call("Py_IncRef", base)
@@ -426,6 +445,9 @@ class Boxes:
                     none = self.w.object("_Py_NoneStruct")
                     self.w.call("Py_IncRef", none)
                     return self.keep(none)
+                case "tuple" if self.stacked and "lanes" in spec:
+                    first, *_ = [next(scalars) for _ in spec["items"]]
+                    return self.numbers(spec["items"], first)
                 case "tuple":
                     return self.tuple([box(item) for item in spec["items"]])
                 case "scalar" if "flag" in spec:
@@ -435,6 +457,12 @@ class Boxes:
                     return self.scalar(spec["type"], next(scalars))
                 case _ if "list" in spec:
                     return self.list(spec["list"], array(next(numbers)))
+                case "argument" if spec["leaf"] in self.stacks:
+                    next(numbers)
+                    self.w.call("Py_IncRef", self.stacks[spec["leaf"]])
+                    return self.keep(self.stacks[spec["leaf"]])
+                case "array" if self.stacked and spec.get("lanes", 1) > 1:
+                    return self.lanes_first(spec["dtype"], spec["rank"], array(next(numbers)))
                 case _:
                     return array(next(numbers))
 

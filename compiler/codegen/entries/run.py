@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .result import Boxes
 from .writer import Writer
 
@@ -56,15 +58,25 @@ def fill_context(w: Writer) -> None:
     w.store("ptr", w.code("pool"), "%ctx", CTX_POOL)
 
 
-def endings(w: Writer, boxes: Boxes, inputs: int, *, retries: bool = False) -> None:
+def endings(
+    w: Writer,
+    boxes: Boxes,
+    inputs: int,
+    *,
+    retries: bool = False,
+    before_raising: Callable[[], None] = lambda: None,
+) -> None:
     """The exits that a call seldom takes; a mismatch gives back the inputs that were read.
 
-    Where the kernel `retries`, everything is dropped, and the next entry called.
+    Where the kernel `retries`, everything is dropped, and the next entry called. `before_raising` writes what
+    is done first where it has raised.
     """
     w.label("raised")
+    before_raising()
     w.do("call void @mutad_raise(ptr %self, ptr %ctx)")
     w.do("br label %failed")
     w.label("exhausted")
+    before_raising()
     w.call("PyErr_NoMemory")
     w.do("br label %failed")
     boxes.undo()

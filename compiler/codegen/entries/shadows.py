@@ -39,9 +39,16 @@ def shadow_objects(
 
 
 def fresh_like(
-    w: Writer, plan: EntryPlan, boxes: Boxes, primal: str, position: int, filled: bool
+    w: Writer,
+    plan: EntryPlan,
+    boxes: Boxes,
+    primal: str,
+    position: int,
+    filled: bool,
+    lanes: int = 1,
 ) -> str:
-    """A new array like an argument: zeros, or anything where the kernel fills it."""
+    """A new array like an argument, or several beside each other: zeros, or anything where the kernel fills
+    it."""
     key = plan.keys[position]
     assert isinstance(key, ArrayKey)
     dtype = w.field(primal, ARRAY_DTYPE)
@@ -49,7 +56,10 @@ def fresh_like(
     w.call("Py_IncRef", dtype)
     fortran = "1" if key.layout == "F" else "0"
     function = "PyArray_Empty" if filled else "PyArray_Zeros"
-    return boxes.keep(new_array(w, function, key.rank, extents, dtype, fortran))
+    if lanes == 1:
+        return boxes.keep(new_array(w, function, key.rank, extents, dtype, fortran))
+    extents = boxes.with_last(extents, key.rank, str(lanes))
+    return boxes.keep(new_array(w, function, key.rank + 1, extents, dtype, "0"))
 
 
 LARGE = 1 << 15

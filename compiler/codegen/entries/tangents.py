@@ -76,7 +76,7 @@ def is_idle(shadow: SSAValue) -> bool:
 
 def in_lanes(spec: ResultSpec, lanes: int) -> ResultSpec:
     """The tangents of a scalar."""
-    return spec if lanes == 1 else {"kind": "tuple", "items": [spec] * lanes}
+    return spec if lanes == 1 else {"kind": "tuple", "items": [spec] * lanes, "lanes": True}
 
 
 def scalar_spec(key: Key) -> ResultSpec:

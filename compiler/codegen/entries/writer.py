@@ -27,12 +27,14 @@ SCALAR_VALUE = HEADER
 C_CONTIGUOUS, F_CONTIGUOUS, OWNS_DATA, ALIGNED, WRITEABLE = 1, 2, 4, 0x100, 0x400
 
 LINK_SLOTS = (
+    "batch",
     "code",
     "constants",
     "defaults",
     "direction",
     "inputs",
     "keyword",
+    "lanes",
     "names",
     "next",
     "owner",
