@@ -420,7 +420,9 @@ def jacobian(
 
 
 @concise
-def batch(function: Callable[..., Any], in_axes: Any = 0) -> Batched | Partial[..., Any]:
+def batch(
+    function: Callable[..., Any], in_axes: Any = 0, **unknown: Never
+) -> Batched | Partial[..., Any]:
     """A function that maps `function` over an axis of its arguments; results are stacked along a first axis.
 
     in_axes: the axis of each argument, None for what all items share: one for all arguments, a tuple with one
@@ -431,6 +433,9 @@ def batch(function: Callable[..., Any], in_axes: Any = 0) -> Batched | Partial[.
     All derivatives are there: `grad` and `value_and_grad` have the gradient of each item's result, and for
     shared arguments the sum.
     """
+    refuse_options("batch", unknown)
+    if (taken := derivative_of(function)) is not None:
+        raise TypeError(derived(*taken, f"mutad.batch(f).{taken[0]} has that of each item"))
     known = (CompiledFunction, Batched, Partial, CompiledWrapper)
     made: Any = function if isinstance(function, known) else compile(function, grad=True)
     if isinstance(made, Partial):

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from . import class_reads, foreign, keys, rules, settings, tables, wrappers
+from . import class_reads, foreign, keys, pickles, rules, settings, tables, wrappers
 from .bound import BoundMethod
 
 
@@ -338,6 +338,7 @@ def _reads(value: Any, walk: Walk) -> Iterator[tuple[Place, Any]]:
     if function is None or not walk.first(function):
         return
     walk.functions += 1
+    pickles.settle(function)
     walk.names.update(settings.names_in(function.__code__))
     walk.pending += function.__defaults__ or ()
     if not is_of_library(function):

@@ -34,7 +34,7 @@ from . import (
 from .bound import BoundMethod, partial_of
 from .concise import concise, with_concise_methods
 from .dispatch import Compiler, Dispatcher, Link, require_plain
-from .familiar import ATTRIBUTES, OPTIONS, SIGNATURES, needs_direction, needs_tangents
+from .familiar import ATTRIBUTES, OPTIONS, needs_direction, needs_tangents, no_function
 from .hessian_products import FORWARD_OVER_REVERSE
 from .hessian_products import value_grad_hvp as run_hvp
 from .inspection import FRAME, PAGE, Inspection
@@ -184,18 +184,9 @@ class CompiledFunction(Generic[P, R]):
         with_gradient: bool,
     ) -> None:
         if (taken := derivative_of(function)) is not None:
-            raise TypeError(derived(*taken))
+            raise TypeError(derived(*taken, "call it as it is, it is compiled"))
         if not isinstance(function, types.FunctionType):
-            home = str(getattr(function, "__module__", "")).partition(".")[0]
-            wraps = hasattr(function, "__wrapped__") and home not in ("numpy", "scipy")
-            way_out = ": write a function that calls it" if callable(function) else ""
-            way_out = f": compile {function.__name__}.__wrapped__" if wraps else way_out
-            if isinstance(function, property | functools.cached_property):
-                way_out = f": put @{type(function).__name__} above @compile"
-            kind = type(function).__name__
-            if isinstance(function, str | list | tuple) or (home, kind) == ("numba", "Signature"):
-                way_out = f": {SIGNATURES}"
-            raise TypeError(f"compile() takes a Python function, not {kind}{way_out}")
+            raise TypeError(f"compile() takes a Python function, not {no_function(function)}")
         require_plain(function)
         for attribute in LOOKS:
             setattr(self, attribute, getattr(function, attribute))
@@ -382,9 +373,9 @@ class CompiledFunction(Generic[P, R]):
         for part in function.__qualname__.split("."):
             found = getattr(found, part, None)
         if pickles.is_sent_by_value(function, found):
-            d, sources = self._dispatcher, pickles.sources_of(function)
+            d, sent = self._dispatcher, pickles.sent_with(function)
             given = d.options, d.compiler, self.has_gradient
-            return unpickled, (sources, function.__wrapped__, *given)
+            return unpickled, (sent, function.__wrapped__, *given)
         if wrappers.plain(found) is function.__wrapped__ and found is not function:
             d = self._dispatcher
             return compiled, (found, d.options, d.compiler, self.has_gradient)
@@ -698,9 +689,9 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         return self._dispatcher.specialize(copied, active, mode).direct["primal"](*copied)
 
 
-def unpickled(sources: pickles.Sources, function: Any, *given: Any) -> Any:
+def unpickled(sent: pickles.Sent, function: Any, *given: Any) -> Any:
     """A compiled function that was sent by value."""
-    pickles.show_sources(sources)
+    pickles.receive(sent)
     return compiled(function, *given)
 
 
@@ -793,8 +784,10 @@ CALLED_INSIDE = ("grad", "value_and_grad", "jvp", "hvp")
 """The derivatives that compiled code may ask for."""
 
 
-def derived(kind: str, name: str) -> str:
-    """Why a derivative is not compiled, or differentiated, once more, and what to do."""
+def derived(kind: str, name: str, instead: str = "") -> str:
+    """Why a derivative is not compiled, mapped or differentiated, and what to do."""
     second = "the second derivatives of f are mutad.hvp(f) and mutad.hessian(f)"
     inside = f"; a function that calls f.{kind} has derivatives of every order"
-    return f"{kind} of {name} is a derivative: {second}{inside if kind in CALLED_INSIDE else ''}"
+    instead = f"{instead}; " if instead else ""
+    inside = inside if kind in CALLED_INSIDE else ""
+    return f"{kind} of {name} is a derivative: {instead}{second}{inside}"

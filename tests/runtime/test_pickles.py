@@ -163,3 +163,21 @@ def test_sources_that_are_there_stay(tmp_path: Path) -> None:
     pickles.show_sources({str(file): "b = 3\n", "<elsewhere>": "c = 4\n"})
     assert linecache.getline(str(file), 1) == "b = 3\n"
     assert linecache.getline("<elsewhere>", 1) == "c = 4\n"
+
+
+def test_what_arrived_is_sent_on(tmp_path: Path) -> None:
+    run(SCRIPT, tmp_path, "here")
+    passed_on = f"{CALLER.split('for name')[0]}import cloudpickle\n"
+    passed_on += (
+        'with open(sys.argv[1], "wb") as file:\n    cloudpickle.dump((calls, wanted), file)\n'
+    )
+    run(passed_on, tmp_path, "between")
+    assert "mutad: loaded from the disk cache" in run(CALLER, tmp_path, "there")
+
+
+def test_functions_that_differ_in_a_constant_keep_their_files() -> None:
+    one, other = (
+        compile(f"def f(x):\n    return x * {k}\n", f"{k}.py", "exec") for k in (2.0, 3.0)
+    )
+    assert pickles.named(one.co_consts[0]) != pickles.named(other.co_consts[0])
+    assert pickles.named(one) == pickles.named(one.replace(co_filename="<dynamic-code>"))

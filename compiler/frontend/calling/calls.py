@@ -302,7 +302,7 @@ class Calls(Expressions):
         """Of a class, or of a string."""
         value = self.one(args, node)
         if not isinstance(value, Static) or not isinstance(value.object, str | type):
-            raise self.refusal(node, "`str` is compiled for classes and strings", "print the value")
+            raise self.refusal(node, "`str` of this is not compiled", "write it in an f-string")
         return Static(str(value.object))
 
     def builtin_slice(self, args: list[Value], node: ast.Call) -> Value:
