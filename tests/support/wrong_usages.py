@@ -764,9 +764,7 @@ def item_assigned(x):
     return x.sum()
 
 
-@wrong(
-    "x.itemset", "no attribute 'itemset'", "write x[i] = value", item_assigned
-)
+@wrong("x.itemset", "no attribute 'itemset'", "write x[i] = value", item_assigned)
 def set_by_itemset(x):
     x.itemset(0, 1.0)
     return x.sum()

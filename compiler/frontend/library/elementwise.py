@@ -508,7 +508,7 @@ def call(e: Emitter, ufunc: np.ufunc, args: Sequence[Value], kwargs: dict[str, V
     if out is None or isinstance(out, NoneValue):
         if mask is not None:
             e.fail(
-                f"{ufunc.__name__} with `where` and without `out` leaves elements that nobody set",
+                f"{ufunc.__name__} with `where` and without `out` leaves elements uninitialized",
                 way_out="say what they are: out=np.zeros_like(x)",
             )
         return apply(e, ufunc, args)
