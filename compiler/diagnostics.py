@@ -131,7 +131,7 @@ def told(
 
 
 class CompileError(Exception):
-    """The program is outside what mutad compiles; the message names the line and a way out.
+    """mutad does not compile this program; the message names the line and a way out.
 
     `notes` are other places that matter, each shown with its source line and carets; `calls` the calls
     in the program that lead to the line, from the inside out.

@@ -266,22 +266,22 @@ def compile(*, grad: Literal[True], **options: Unpack[Options]) -> _Differentiat
 def compile(*, grad: Literal[False] = False, **options: Unpack[Options]) -> _Compiling: ...
 @concise
 def compile(function: Any = None, /, *, grad: bool = False, **options: Unpack[Options]) -> Any:
-    """Compile a function for the arguments it will be called with; a decorator, with or without options.
+    """Compile a function for the arguments of its calls; a decorator, with or without options.
 
     grad: the gradient methods exist, and the first call checks that they can be compiled.
-    saves: "minimal" (the default), "fewest": of bytes, whatever is computed twice, "all", or "forbid": a
-        gradient that has to save is an error.
-    memory: how many bytes a gradient may save, a number or "256MiB": where its plan takes more, a loop is
-        checkpointed, and the reverse sweep runs steps again; ("1GiB", "disk:/scratch"): from a file as well.
+    saves: "minimal" (the default), "fewest" (bytes, at any cost in time), "all", or "forbid" (a save is an
+        error).
+    memory: how many bytes a gradient may save, a number or "256MiB": if the plan needs more, loops are
+        checkpointed and steps run again; ("1GiB", "disk:/scratch") uses a file as well.
     fastmath: the primal may contract and reassociate as well.
-    boundscheck: False leaves out the checks of subscripts.
-    cache: False leaves the disk cache alone.
+    boundscheck: False omits the checks of subscripts.
+    cache: False does not use the disk cache.
     opt: LLVM's optimization level, 0 to 3.
     sanitize: "grad" raises FloatingPointError at the first cotangent or tangent that is not finite;
-        `MUTAD_SANITIZE=grad` says so for all functions.
+        `MUTAD_SANITIZE=grad` sets it for all functions.
     parallel: True runs independent iterations of loops, those of `prange`, and large maps in threads.
-    deterministic: True lets kernels of devices add nothing atomically: two runs have the same bits.
-    debug: debuggers and profilers are told the lines of the code; `MUTAD_DEBUG=1` says so for all functions.
+    deterministic: True forbids atomic additions on devices: two runs have the same bits.
+    debug: debug information for debuggers and profilers; `MUTAD_DEBUG=1` sets it for all functions.
     target: "cpu", or "cuda:sm_90" (another sm_): kernels for such a device, which `inspect` shows;
         "cuda:host" runs the same kernels on the CPU, as a test.
 
@@ -335,10 +335,11 @@ def grad(
 ) -> Callable[..., Any]:
     """A function of `function`'s arguments that returns its gradient: `mutad.grad(f, wrt="u")(u, k)`.
 
-    wrt: a parameter's name or position (one gradient is returned), or a tuple of them (a tuple is).
+    wrt: the name or position of a parameter, or a tuple of them, which gives a tuple of gradients.
 
-    The gradient of an array has its shape and dtype, that of a number its type. TypeError where the result of
-    `function` is no float, or `wrt` names an int or a bool. A Python function is compiled with `grad=True`.
+    The gradient of an array has its shape and dtype, that of a number its type. TypeError if the result of
+    `function` is not a float, or `wrt` names an int or a bool. A Python function is compiled with
+    `grad=True`.
     """
     refuse_options("grad", unknown)
     refuse_arguments("grad", others, wrt)
@@ -361,8 +362,8 @@ def vjp(
 ) -> Callable[..., Any]:
     """A function of `function`'s arguments that returns (its result, `back`).
 
-    `back(w)` is `w @ J`, of the shapes and dtypes of what `wrt` names: J is the Jacobian, `w` of the form of
-    the result. See `DifferentiableFunction.vjp`.
+    `back(w)` is `w @ J`, with the shapes and dtypes of the arguments that `wrt` names: J is the Jacobian, and
+    `w` has the form of the result. See `DifferentiableFunction.vjp`.
     """
     refuse_options("vjp", unknown)
     refuse_arguments("vjp", others, wrt)
@@ -373,8 +374,8 @@ def vjp(
 def jvp(function: Callable[..., Any], *others: Never) -> Callable[..., Any]:
     """A function of `function`'s arguments and `tangents=` that returns (its result, the tangent of that).
 
-    The tangent is `J @ v`, of the form of the result: J is the Jacobian, `v` what `tangents={"u": du}` has
-    for each parameter that moves. See `DifferentiableFunction.jvp`.
+    The tangent is `J @ v`, in the form of the result: J is the Jacobian, and `tangents={"u": du}` gives `v`.
+    See `DifferentiableFunction.jvp`.
     """
     refuse_arguments("jvp", others)
     return Derivative("jvp", _with_gradient(function), None)
@@ -386,7 +387,7 @@ def hvp(
 ) -> Callable[..., Any]:
     """A function of `function`'s arguments and `direction=` that returns its Hessian times the direction.
 
-    Direction and product have the shape of what `wrt` names; see `DifferentiableFunction.hvp`.
+    Direction and product have the shape of the argument that `wrt` names; see `DifferentiableFunction.hvp`.
     """
     refuse_options("hvp", unknown)
     refuse_arguments("hvp", others, wrt)
@@ -420,17 +421,23 @@ def jacobian(
 
 
 @concise
-def batch(function: Callable[..., Any], in_axes: Any = 0) -> Batched | Partial[..., Any]:
+def batch(
+    function: Callable[..., Any], in_axes: Any = 0, **unknown: Never
+) -> Batched | Partial[..., Any]:
     """A function that maps `function` over an axis of its arguments; results are stacked along a first axis.
 
-    in_axes: the axis of each argument, None for what all items share: one for all arguments, a tuple with one
-    for each, or a dict by name, in which what is not named is shared. What a partial gives is shared.
+    in_axes: the axis of each argument, or None for arguments that all items share: one value for all
+        arguments, a tuple with one for each, or a dict by name; missing names are shared. Arguments bound by
+        a partial are shared.
 
-    The items are computed one after another by one compiled loop. Each item's in-place updates land in its
-    slice, exceptions are the loop's. What is shared is the same for all; objects, lists and dicts always are.
-    All derivatives are there: `grad` and `value_and_grad` have the gradient of each item's result, and for
+    The items are computed one after another by one compiled loop. In-place updates of an item land in its
+    slice; exceptions are those of the loop. Objects, lists and dicts are always shared.
+    All derivatives exist: `grad` and `value_and_grad` have the gradient of each item's result, and for
     shared arguments the sum.
     """
+    refuse_options("batch", unknown)
+    if (taken := derivative_of(function)) is not None:
+        raise TypeError(derived(*taken, f"mutad.batch(f).{taken[0]} has that of each item"))
     known = (CompiledFunction, Batched, Partial, CompiledWrapper)
     made: Any = function if isinstance(function, known) else compile(function, grad=True)
     if isinstance(made, Partial):

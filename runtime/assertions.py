@@ -16,10 +16,10 @@ def assert_saved_bytes(
     wrt: Any = 0,
     **kwargs: Any,
 ) -> None:
-    """AssertionError where the gradient for these arguments would save more than `at_most` bytes.
+    """Raise AssertionError if the gradient for these arguments would save more than `at_most` bytes.
 
-    Nothing is run. Where only a run can tell how much is saved, that is an error too. The message is
-    the receipt: what is saved at which line, and why.
+    Nothing is run. If the saved bytes are dynamic, that is an error, too. The message is the receipt: what is
+    saved at which line, and why.
     """
     plan = function.explain(*args, wrt=wrt, **kwargs)
     saved = plan.saved_bytes

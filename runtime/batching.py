@@ -362,8 +362,8 @@ class Loops:
         """ValueError where there are no items, and so nobody knows the shapes of results."""
         if any(one["kind"] == "array" for one in leaves_of(self.results)):
             raise ValueError(
-                f"batch of {self.base.__qualname__}: there are no items, and it returns arrays, "
-                "of which only items would tell the shapes"
+                f"batch of {self.base.__qualname__}: there are no items, and it returns arrays "
+                "whose shapes depend on the items"
             )
 
     @property

@@ -31,9 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from . import class_reads, foreign, keys, rules, settings, tables, wrappers
+from . import class_reads, foreign, keys, pickles, rules, settings, tables, wrappers
 from .bound import BoundMethod
-from .pickles import give_file
 
 
 class Missing:
@@ -338,8 +337,8 @@ def _reads(value: Any, walk: Walk) -> Iterator[tuple[Place, Any]]:
     function = compiled_along(value)
     if function is None or not walk.first(function):
         return
-    give_file(function)
     walk.functions += 1
+    pickles.settle(function)
     walk.names.update(settings.names_in(function.__code__))
     walk.pending += function.__defaults__ or ()
     if not is_of_library(function):

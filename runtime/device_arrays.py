@@ -30,10 +30,10 @@ LEGACY, PER_THREAD = 1, 2
 
 
 class DeviceArray:
-    """An array in the memory of a device, without copying what it is made of.
+    """An array in the memory of a device.
 
-    `x.copy_to_host()` is a NumPy array; `x[1:-1, ::2]` and `x.T` are views. Other libraries take it by
-    `__dlpack__` or `__cuda_array_interface__`. What is called on it compiles for the device.
+    `x.copy_to_host()` is a NumPy array; `x[1:-1, ::2]` and `x.T` are views. Other libraries read it by
+    `__dlpack__` or `__cuda_array_interface__`. Functions called on it are compiled for the device.
     """
 
     __module__ = "mutad"
@@ -400,7 +400,7 @@ def like(value: Any, made: DeviceArray) -> Any:
 
 @concise
 def device_array(x: Any) -> DeviceArray:
-    """A copy of a NumPy array in the memory of the device; RuntimeError where there is none."""
+    """A copy of a NumPy array in the memory of the device; RuntimeError if there is no device."""
     if type(x) is DeviceArray:
         return x
     array = np.asarray(x)

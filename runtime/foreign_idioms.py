@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar
 
@@ -31,6 +32,10 @@ OPTIONS = {
     "create_graph": "second derivatives are hvp and hessian",
     "device": "a function runs where its arguments are: pass arrays of mutad.device_array",
     "backend": "a function runs where its arguments are: pass arrays of mutad.device_array",
+    "out_axes": "results are stacked along a first axis: move it with np.moveaxis",
+    "in_dims": "it is in_axes=, as in in_axes=0 or in_axes=(0, None)",
+    "out_dims": "results are stacked along a first axis: move it with np.moveaxis",
+    "axis_size": "leave it out: the arguments say how many items there are",
     "holomorphic": "complex numbers are not compiled: take real and imaginary parts",
 }
 """By the name of an argument that functions of other systems have, what to do here."""
@@ -65,6 +70,27 @@ ATTRIBUTES = {
     "inspect_asm": 'f.inspect("assembly")',
 }
 """By the name of an attribute that compiled functions of other systems have, what it is here."""
+
+
+def no_function(value: Any) -> str:
+    """What a value is that is no Python function, and what to compile instead."""
+    kind = type(value).__name__
+    home = str(getattr(value, "__module__", "")).partition(".")[0]
+    if isinstance(value, str | list | tuple) or (home, kind) == ("numba", "Signature"):
+        return f"{kind}: {SIGNATURES}"
+    if isinstance(value, property | functools.cached_property):
+        return f"{kind}: put @{kind} above @compile"
+    if isinstance(value, type):
+        return (
+            f"the class {value.__name__}: decorate its methods, or write a function that calls it"
+        )
+    called = getattr(type(value), "__call__", None)  # noqa: B004
+    if isinstance(called, types.FunctionType) and not hasattr(value, "__name__"):
+        return f"an object of class {kind}: compile its method, compile(x.__call__)"
+    if hasattr(value, "__wrapped__") and home not in ("numpy", "scipy"):
+        return f"{kind}: compile {value.__name__}.__wrapped__"
+    name = getattr(value, "__name__", kind)
+    return f"{home}.{name}: write a function that calls it" if callable(value) else kind
 
 
 def refuse_options(name: str, given: Iterable[str]) -> None:

@@ -33,7 +33,13 @@ from . import (
 )
 from .bound import BoundMethod, partial_of
 from .dispatch import Compiler, Dispatcher, Link, require_plain
-from .foreign_idioms import ATTRIBUTES, OPTIONS, SIGNATURES, needs_direction, needs_tangents
+from .foreign_idioms import (
+    ATTRIBUTES,
+    OPTIONS,
+    needs_direction,
+    needs_tangents,
+    no_function,
+)
 from .hessian_products import FORWARD_OVER_REVERSE
 from .hessian_products import value_grad_hvp as run_hvp
 from .inspection import FRAME, PAGE, Inspection
@@ -67,7 +73,7 @@ else:  # without defaults, which the language has from 3.13 on
 
 
 class Options(TypedDict, total=False):
-    """What `mutad.compile` takes besides `grad`: see there."""
+    """The options of `mutad.compile` besides `grad`: see there."""
 
     saves: Literal["minimal", "fewest", "all", "forbid"]
     memory: int | str | tuple[int | str, str] | None
@@ -167,7 +173,7 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
 class CompiledFunction(Generic[P, R]):
     """A Python function, compiled for the arguments it is called with.
 
-    `f(...)` runs the primal; `f.inspect(stage)` shows what it was compiled to. `f.__wrapped__` is the Python
+    `f(...)` runs the primal; `f.inspect(stage)` shows the compiled code. `f.__wrapped__` is the Python
     function. With `grad=True` it is a `DifferentiableFunction`.
     """
 
@@ -184,18 +190,9 @@ class CompiledFunction(Generic[P, R]):
         with_gradient: bool,
     ) -> None:
         if (taken := derivative_of(function)) is not None:
-            raise TypeError(derived(*taken))
+            raise TypeError(derived(*taken, "call it as it is, it is compiled"))
         if not isinstance(function, types.FunctionType):
-            home = str(getattr(function, "__module__", "")).partition(".")[0]
-            wraps = hasattr(function, "__wrapped__") and home not in ("numpy", "scipy")
-            way_out = ": write a function that calls it" if callable(function) else ""
-            way_out = f": compile {function.__name__}.__wrapped__" if wraps else way_out
-            if isinstance(function, property | functools.cached_property):
-                way_out = f": put @{type(function).__name__} above @compile"
-            kind = type(function).__name__
-            if isinstance(function, str | list | tuple) or (home, kind) == ("numba", "Signature"):
-                way_out = f": {SIGNATURES}"
-            raise TypeError(f"compile() takes a Python function, not {kind}{way_out}")
+            raise TypeError(f"compile() takes a Python function, not {no_function(function)}")
         require_plain(function)
         for attribute in LOOKS:
             setattr(self, attribute, getattr(function, attribute))
@@ -382,9 +379,9 @@ class CompiledFunction(Generic[P, R]):
         for part in function.__qualname__.split("."):
             found = getattr(found, part, None)
         if pickles.is_sent_by_value(function, found):
-            d, sources = self._dispatcher, pickles.sources_of(function)
+            d, sent = self._dispatcher, pickles.sent_with(function)
             given = d.options, d.compiler, self.has_gradient
-            return unpickled, (sources, function.__wrapped__, *given)
+            return unpickled, (sent, function.__wrapped__, *given)
         if wrappers.plain(found) is function.__wrapped__ and found is not function:
             d = self._dispatcher
             return compiled, (found, d.options, d.compiler, self.has_gradient)
@@ -403,10 +400,9 @@ class DifferentiableFunction(CompiledFunction[P, R]):
     def grad(self, *args: Any, **kwargs: Any) -> Any:
         """The gradient: `f.grad(*args, wrt=0)`.
 
-        `wrt` is a parameter's name or position (one gradient is returned) or a tuple of them (a
-        tuple is). The gradient of an array has its shape and dtype, that of a number its type, that of an
-        object is an object of its class. TypeError where the result is no float scalar, or `wrt` names an
-        int or a bool.
+        `wrt` is the name or position of a parameter, or a tuple of them, which gives a tuple of gradients.
+        The gradient of an array has its shape and dtype, that of a number its type, that of an object is an
+        object of its class. TypeError if the result is not a float scalar, or `wrt` names an int or a bool.
         """
         return self._dispatcher.heads["grad"](*args, **kwargs)
 
@@ -419,14 +415,14 @@ class DifferentiableFunction(CompiledFunction[P, R]):
     ) -> tuple[R, Back | ObjectBack]:
         """Run the primal and return `(result, back)`: `out, back = f.vjp(*args, wrt=0)`.
 
-        `back(out_bar, u=...)` returns the gradient of what `wrt` named (`out_bar @ J`, of its shape and
-        dtype; J is the Jacobian), for the cotangent `out_bar` of the result and cotangents of array
-        arguments' final values, by name. It may be called any number of times, whatever happened to the
+        `back(out_bar, u=...)` returns the gradient with respect to `wrt` (`out_bar @ J`; J is the Jacobian),
+        for the cotangent `out_bar` of the result and cotangents of array arguments' final values, by name. It
+        may be called any number of times, whatever happened to the
         arguments: `vjp` saves what the adjoint reads of them, and `back` does not run the primal again,
         unless that is more than `memory=` allows.
 
-        With `batch=k` it takes k cotangents of each, along a first axis, and so are the gradients that it
-        returns: of one reverse sweep.
+        With `batch=k` each cotangent and each gradient has a first axis of k; one reverse sweep computes them
+        all.
         """
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
@@ -462,13 +458,13 @@ class DifferentiableFunction(CompiledFunction[P, R]):
     ) -> tuple[R, Any]:
         """The result and its tangent: `value, value_dot = f.jvp(*args, tangents={"u": du, "k": 1.0})`.
 
-        `tangents` has one for each parameter that moves: an array of the argument's shape and dtype, which is
-        updated as the argument is (afterwards it is the tangent of the argument's final value), or a number.
-        The tangent of a result (`J @ v`: J is the Jacobian) has the form of the result, with None for what is
-        no float.
+        `tangents` has an entry for each parameter that varies: an array of the argument's shape and dtype,
+        which is updated as the argument is (afterwards it is the tangent of the argument's final value), or a
+        number. The tangent of the result (`J @ v`: J is the Jacobian) has its form, with None for parts that
+        are not floats.
 
         With `batch=k` there are k tangents of each, along a first axis: of an array of shape `(k, *u.shape)`,
-        of a number `(k,)`. They go along with one run of the primal.
+        of a number `(k,)`. The primal runs once.
         """
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
@@ -510,11 +506,10 @@ class DifferentiableFunction(CompiledFunction[P, R]):
     ) -> Any:
         """The Hessian times a direction: `f.hvp(*args, wrt=0, direction=v)`, shaped as the argument.
 
-        Where `wrt` is a tuple, `direction` is one, and the product: the derivative of all these gradients in
-        this direction. TypeError where the result is no float scalar. With `batch=k` there are k directions
-        along a first axis, and as many products, of one run of primal and adjoint. With
-        `mode="reverse-over-reverse"` it is the adjoint of the gradient that is run, not its tangent: slower,
-        and a second opinion.
+        If `wrt` is a tuple, so are `direction` and the product. TypeError if the result is not a float
+        scalar. With `batch=k` there are k directions along a first axis, and as many products, from one run
+        of primal and adjoint. `mode="reverse-over-reverse"` runs the adjoint of the gradient instead of its
+        tangent: slower, as an independent check.
         """
         return self._products(args, kwargs, wrt, direction, batch, mode, alone=True)[2]
 
@@ -556,10 +551,9 @@ class DifferentiableFunction(CompiledFunction[P, R]):
     def hessian(self, *args: Any, wrt: Any = 0, sparsity: Any = None, **kwargs: Any) -> Any:
         """The Hessian, dense: `f.hessian(*args, wrt=0)`, of shape `u.shape + u.shape`; of a number, a number.
 
-        Of a tuple of arguments a tuple of tuples of blocks: `H[i][j]` is the derivative of the gradient in
-        argument i with respect to argument j. One run of `hvp` for eight elements, on copies: the arguments
-        are left as one plain call leaves them. It is not made symmetric: both halves are computed.
-        `sparsity` is that of `jacobian`.
+        For a tuple of arguments, it is a tuple of tuples of blocks: `H[i][j]` is the derivative of the
+        gradient in argument i with respect to argument j. One `hvp` computes eight columns, on copies: the
+        arguments are left as by one plain call. Both halves are computed. `sparsity` is that of `jacobian`.
         """
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
@@ -580,15 +574,15 @@ class DifferentiableFunction(CompiledFunction[P, R]):
     ) -> Any:
         """The Jacobian, dense: `f.jacobian(*args, wrt=0)`, of shape `result.shape + u.shape`.
 
-        Of a tuple of results a tuple, with None for what is no float, and in each, of a tuple of arguments, a
-        tuple. `mode="forward"` runs the tangents of eight elements of the arguments at a time, on copies;
-        "reverse" the primal once and one cotangent for each element of the results; "auto" takes what is
-        less. The arguments are left as one plain call leaves them.
+        For a tuple of results it is a tuple, with None for parts that are not floats; for a tuple of
+        arguments, each item is a tuple. `mode="forward"` runs the tangents of eight elements of the arguments
+        at a time, on copies; "reverse" the primal once and one cotangent for each element of the results;
+        "auto" chooses the cheaper one. The arguments are left as by one plain call.
 
         With `sparsity="auto"` a `scipy.sparse.csc_array` of shape (size of the result, size of the argument):
         the pattern is found at these arguments, and one tangent runs for each of its colours (or one
-        cotangent). With a pattern (what `jacobian_sparsity` returns, an array or a sparse matrix) that is
-        not looked for, but checked: ValueError where an entry is missing.
+        cotangent). A given pattern (from `jacobian_sparsity`, an array or a sparse matrix) is only checked:
+        ValueError if an entry is missing.
         """
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
@@ -610,9 +604,8 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         """Which elements of the result depend on which of the arguments: `f.jacobian_sparsity(*args, wrt=0)`.
 
         `.pattern` is a `scipy.sparse.csc_array` of bools, `.colours` the number of tangents or cotangents
-        that the Jacobian takes with it. It has every entry that is not zero at these arguments, and holds
-        at others as long as the same branches and subscripts are taken. The arguments are left as one plain
-        call leaves them.
+        that the Jacobian takes with it. It has every entry that is not zero at these arguments, and holds at
+        others as long as branches and subscripts are the same. The arguments are left as by one plain call.
         """
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
@@ -627,8 +620,8 @@ class DifferentiableFunction(CompiledFunction[P, R]):
 
         Its shape is (size of the result, size of the argument), 1 for a number; several results or arguments
         come one after another. It is made by one plain call, which has its effects, and keeps copies of the
-        arguments as they were before: later products run on copies of these, and nobody else's arrays are
-        read or changed. `A @ v` runs the tangent; `A.T @ w` the adjoint, after one run of the primal.
+        arguments as they were before: later products run on copies of these, and neither read nor change your
+        arrays. `A @ v` runs the tangent; `A.T @ w` the adjoint, after one run of the primal.
         """
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
@@ -649,19 +642,17 @@ class DifferentiableFunction(CompiledFunction[P, R]):
     ) -> Any:
         """What the gradient would save, why, and how many bytes; runs nothing.
 
-        With `plan="split"`, what `vjp` would: it has to save, too, what the caller could change before
-        `back` is called. With `mode="hvp"`, what `value_grad_hvp` would: what moves of the gradient's
-        saves has a tangent that is saved; `hvp` saves no more. With `mode="tangent"`, what `jvp` would:
-        nothing, but it has arrays, too.
+        `plan="split"` describes `vjp`, which also saves what the caller could change before `back` is called.
+        `mode="hvp"` describes `value_grad_hvp`, which also saves tangents of the gradient's saves; `hvp`
+        saves no more. `mode="tangent"` describes `jvp`, which saves nothing, but allocates arrays.
 
-        Without arguments the formulas alone, for the kinds of arguments of the latest call: byte
-        counts are None unless they are 0. Before any call the parameters' annotations tell their kinds,
-        an array's as `u: "f64[:, :]"`, and defaults those of parameters without annotation; ValueError
-        where they do not.
+        Without arguments it gives only the formulas, for the argument types of the latest call: byte counts
+        are None unless they are 0. Before any call, the types come from annotations, `u: "f64[:, :]"` for an
+        array, and from defaults; ValueError if they are missing.
 
-        With `run=True` the primal runs once, on copies of the arguments, and counts the bytes of each save
-        where they depend on the run: it takes the time and the memory of the forward sweep of a gradient, and
-        another compilation. What the function prints is printed.
+        With `run=True` the primal runs once, on copies of the arguments, and counts the bytes of each save:
+        it takes the time and the memory of a gradient's forward sweep, and another compilation. The function
+        prints.
         """
         if mode not in ("gradient", "tangent", "hvp"):
             raise ValueError(f"mode={mode!r}: use 'gradient', 'tangent' or 'hvp'")
@@ -698,9 +689,9 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         return self._dispatcher.specialize(copied, active, mode).direct["primal"](*copied)
 
 
-def unpickled(sources: pickles.Sources, function: Any, *given: Any) -> Any:
+def unpickled(sent: pickles.Sent, function: Any, *given: Any) -> Any:
     """A compiled function that was sent by value."""
-    pickles.take(function, sources)
+    pickles.receive(sent)
     return compiled(function, *given)
 
 
@@ -793,8 +784,10 @@ CALLED_INSIDE = ("grad", "value_and_grad", "jvp", "hvp")
 """The derivatives that compiled code may ask for."""
 
 
-def derived(kind: str, name: str) -> str:
-    """Why a derivative is not compiled, or differentiated, once more, and what to do."""
+def derived(kind: str, name: str, instead: str = "") -> str:
+    """Why a derivative is not compiled, mapped or differentiated, and what to do."""
     second = "the second derivatives of f are mutad.hvp(f) and mutad.hessian(f)"
     inside = f"; a function that calls f.{kind} has derivatives of every order"
-    return f"{kind} of {name} is a derivative: {second}{inside if kind in CALLED_INSIDE else ''}"
+    instead = f"{instead}; " if instead else ""
+    inside = inside if kind in CALLED_INSIDE else ""
+    return f"{kind} of {name} is a derivative: {instead}{second}{inside}"

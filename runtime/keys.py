@@ -132,6 +132,8 @@ PLAIN = {kind for kind in _BY_TYPE if kind is not tuple}
 """The types of arguments that hold nothing else."""
 
 
+FRAMEWORKS = ("torch", "jax", "jaxlib", "tensorflow", "cupy")
+"""Packages with arrays of their own, and functions on them: compiled code calls none of these."""
 WRAPPED = " (mutad.{0}.wrap(f) makes a function of {0}'s own of one that is compiled)"
 ARRAYS = {
     "torch": "{x}.numpy(), which shares its memory" + WRAPPED.format("torch"),
@@ -177,6 +179,12 @@ def _refusal(value: Any, x: str) -> str:
         return "complex numbers are not supported: pass real and imaginary part"
     if isinstance(value, bytes):
         return f"{shown} is not supported: capture it, or pass a number that stands for it"
+    if kind.__module__.startswith("scipy.sparse"):
+        parts = [
+            name for name in ("data", "indices", "indptr", "row", "col") if hasattr(value, name)
+        ]
+        arrays = ", ".join([f"{x}.{name}" for name in parts])
+        return f"{shown} is no array: pass {arrays or f'the arrays of {x}.tocsr()'}"
     return (
         f"{shown} is not supported: pass arrays, numbers, strings, None, or tuples, dicts and objects "
         "that hold them"
@@ -208,7 +216,17 @@ def _dtype_refusal(dtype: np.dtype[Any], x: str) -> str:
     if dtype.kind == "f":
         nearest = "float32" if dtype.itemsize < 4 else "float64"
         return f"dtype {dtype.name} is not supported ({supported}): pass {x}.astype(np.{nearest})"
-    return f"dtype {dtype} is not supported ({supported})"
+    instead = {
+        "c": f"{x}.real and {x}.imag",
+        "m": f"{x}.view(np.int64)",
+        "M": f"{x}.view(np.int64)",
+        "O": f"{x}.astype(float), if it holds numbers",
+        "S": f"{x}.tolist()",
+        "U": f"{x}.tolist()",
+    }.get(dtype.kind)
+    return f"dtype {dtype} is not supported ({supported})" + (
+        f": pass {instead}" if instead else ""
+    )
 
 
 def overlaps_of(values: Sequence[Any]) -> Overlaps:
@@ -377,7 +395,8 @@ def require_active(key: str, name: str) -> None:
     """TypeError where there is no derivative with respect to an argument of this key."""
     if not is_active_key(key):
         what = "a tuple" if key.startswith("(") else key.replace("py_", "").partition("[")[0]
-        instead = f", pass {name}.astype(float)" if "[" in key and what != "a tuple" else ""
+        instead = f", pass {name}.astype(float)" if "[" in key else ""
+        instead = f", pass list({name}), whose gradient is one" if what == "a tuple" else instead
         if what in ("int", "bool") or (what.startswith(("i", "u")) and what[1:].isdigit()):
             instead = instead or f", pass float({name})"
         raise TypeError(

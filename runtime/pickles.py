@@ -4,10 +4,8 @@ Pickle sends the name of a function, which the other process imports. What stand
 notebook, or within another function, it cannot import: cloudpickle, which Dask and joblib use, sends the code
 of such a function and what it reads. The compiler needs its source as well, which the other process may not
 have: it goes along. With the same source comes the same name on disk (`disk_cache`), so what one process has
-compiled others load.
-
-From 3.1.3 on cloudpickle leaves out which file a function was in. So the files of functions go along as well,
-by what their code is (`give_file`).
+compiled others load. cloudpickle 3.1.3 calls the file of all code that it sends "<dynamic-code>": the true
+names go along, too.
 """
 
 from __future__ import annotations
@@ -16,35 +14,24 @@ import hashlib
 import linecache
 import sys
 import types
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from . import wrappers
 
 if TYPE_CHECKING:
     from types import FrameType
 
-NO_FILE = "<dynamic-code>"
-"""What cloudpickle says instead of a file."""
+Sources = dict[str, str]
+"""Of files, or of cells of a notebook, the text."""
+Files = dict[str, str]
+"""By a name of a function's code, the file that it stands in."""
+Sent = tuple[Sources, Files]
+"""What goes along."""
 
-files: dict[bytes, str] = {}
-"""Of functions that were sent here, by `digest`."""
-
-
-@dataclass(frozen=True)
-class Sources:
-    """What goes along with functions."""
-
-    texts: dict[str, str] = field(default_factory=dict[str, str])
-    """Of files, or of cells of a notebook."""
-    files: dict[bytes, str] = field(default_factory=dict[bytes, str])
-    """The file of each function, by `digest`."""
-
-
-came_with: WeakKeyDictionary[types.FunctionType, Sources] = WeakKeyDictionary()
-"""What functions were sent here with: a scheduler sends it on."""
+ARRIVED: Files = {}
+"""Of all code that was sent here."""
 
 
 def is_sent_by_value(function: Any, at_its_name: Any) -> bool:
@@ -68,86 +55,110 @@ def asking_frame() -> FrameType | None:
     return frame
 
 
-def sources_of(function: Any) -> Sources:
-    """The text of the files that the functions of its module stand in: a notebook has one for each cell."""
-    own, found = function.__wrapped__, Sources()
-    if (before := came_with.get(own)) is not None:
-        found.texts.update(before.texts)
-        found.files.update(before.files)
-    for one in functions_in([own, *own.__globals__.values()], own.__module__):
-        give_file(one)
+def sent_with(function: Any) -> Sent:
+    """What goes along: of the functions of its module the files; a notebook has one for each cell."""
+    sources, files = Sources(), Files()
+    for one in functions_around(function.__wrapped__):
+        settle(one)  # it may have arrived itself: Dask's scheduler passes on what it gets
+        for code in codes_in(one.__code__):
+            files[named(code)] = code.co_filename
         file = one.__code__.co_filename
-        if file not in found.texts and (lines := linecache.getlines(file)):
-            found.texts[file] = "".join(lines)
-        found.files.update((digest(code), file) for code in codes_in(one.__code__))
-    return found
+        if file not in sources and (lines := linecache.getlines(file)):
+            sources[file] = "".join(lines)
+    return sources, files | {name: file for name, file in ARRIVED.items() if file in sources}
 
 
-def functions_in(values: Iterable[Any], module: str) -> Iterator[types.FunctionType]:
-    """The functions of a module among these, those of its classes, and those that they have in cells."""
-    work, seen = list(values), set[int]()
-    while work:
-        value = work.pop(0)
-        if isinstance(value, type):
-            if value.__module__ == module:
-                inner = [getattr(v, "__func__", v) for v in vars(value).values()]
-                work += [v for v in inner if not isinstance(v, type)]
-            continue
-        function = wrappers.plain(value)
-        if not isinstance(function, types.FunctionType) or id(function) in seen:
-            continue
-        seen.add(id(function))
-        if function.__module__ == module:
-            yield function
-            work += [c.cell_contents for c in function.__closure__ or () if not is_empty(c)]
+def named(code: types.CodeType) -> str:
+    """What tells code from other code, wherever its file is."""
+    facts = (
+        code.co_qualname, code.co_firstlineno, code.co_code, code.co_linetable, code.co_names,
+        code.co_varnames, code.co_freevars, [shown(c) for c in code.co_consts],
+    )  # fmt: skip
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 
-def is_empty(cell: types.CellType) -> bool:
-    try:
-        return cell.cell_contents is None
-    except ValueError:
-        return True
-
-
-def take(function: Any, sources: Sources) -> None:
-    """What has come with a function."""
-    show_sources(sources)
-    give_file(function)
-    if isinstance(function, types.FunctionType):
-        came_with[function] = sources
-
-
-def show_sources(sources: Sources) -> None:
-    """Let the compiler, and tracebacks, read these texts, where they are not there, or others are."""
-    files.update(sources.files)
-    for file, text in sources.texts.items():
-        linecache.checkcache(file)
-        if "".join(linecache.getlines(file)) != text:
-            linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-
-
-def give_file(function: Any) -> None:
-    """Have the code of a function that was sent here say its file again."""
-    code = getattr(function, "__code__", None)
-    if code is not None and code.co_filename == NO_FILE and (file := files.get(digest(code))):
-        function.__code__ = in_file(code, file)
-
-
-def in_file(code: types.CodeType, file: str) -> types.CodeType:
-    """The code, and that in it, as if read from a file."""
-    constants = (in_file(c, file) if isinstance(c, types.CodeType) else c for c in code.co_consts)
-    return code.replace(co_filename=file, co_consts=tuple(constants))
+def shown(constant: Any) -> Any:
+    """A constant of some code, the same in each process."""
+    match constant:
+        case types.CodeType():
+            return named(constant)
+        case tuple():
+            return tuple(map(shown, constant))
+        case frozenset():
+            return sorted(map(repr, map(shown, constant)))
+        case _:
+            return constant
 
 
 def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code, and that of all functions in it."""
+    """A function's code, and that of the functions in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from codes_in(constant)
 
 
-def digest(code: types.CodeType) -> bytes:
-    """What makes a function this one, wherever it is."""
-    name = code.co_qualname, code.co_firstlineno, code.co_names, code.co_varnames
-    return hashlib.sha256(repr(name).encode() + code.co_code).digest()
+def functions_around(own: types.FunctionType) -> Iterator[types.FunctionType]:
+    """A function, those of its module, and those that they have in closures."""
+    pending, seen = deque([own]), set[int]()
+    pending += functions_in(list(own.__globals__.values()), own.__module__)
+    while pending:
+        one = pending.popleft()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        held = [cell.cell_contents for cell in one.__closure__ or () if is_full(cell)]
+        pending += functions_in(held, own.__module__)
+
+
+def is_full(cell: types.CellType) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
+def functions_in(values: list[Any], module: str) -> Iterator[types.FunctionType]:
+    """The functions of a module among these, and those of its classes."""
+    for value in values:
+        if isinstance(value, type):
+            if value.__module__ == module:
+                inner = [getattr(v, "__func__", v) for v in vars(value).values()]
+                yield from functions_in([v for v in inner if not isinstance(v, type)], module)
+            continue
+        function = wrappers.plain(value)
+        if isinstance(function, types.FunctionType) and function.__module__ == module:
+            yield function
+
+
+def receive(sent: Sent) -> None:
+    """Sources and names of files, as they go along with a function."""
+    sources, files = sent
+    show_sources(sources)
+    ARRIVED.update(files)
+
+
+def settle(function: types.FunctionType) -> None:
+    """Let code that was sent have its file again."""
+    if ARRIVED:
+        code = placed(function.__code__)
+        if code is not function.__code__:
+            function.__code__ = code
+
+
+def placed(code: types.CodeType) -> types.CodeType:
+    """The same object where all files are right."""
+    file = ARRIVED.get(named(code), code.co_filename)
+    inner = [placed(c) if isinstance(c, types.CodeType) else c for c in code.co_consts]
+    if file == code.co_filename and all(a is b for a, b in zip(inner, code.co_consts, strict=True)):
+        return code
+    return code.replace(co_filename=file, co_consts=tuple(inner))
+
+
+def show_sources(sources: Sources) -> None:
+    """Let the compiler, and tracebacks, read these texts, where they are not there, or others are."""
+    for file, text in sources.items():
+        linecache.checkcache(file)
+        if "".join(linecache.getlines(file)) != text:
+            linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)

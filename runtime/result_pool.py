@@ -300,9 +300,9 @@ def linked(
 
 
 def release_memory() -> None:
-    """Give back the memory that is kept for the next calls: that of large arrays which went, and scratch.
+    """Free the memory that is kept for later calls: that of freed large arrays, and scratch memory.
 
-    Arrays that are there keep theirs. The same on devices.
+    Live arrays are not affected. It includes devices.
     """
     from . import engine
 

@@ -224,7 +224,7 @@ def _check_parameters(rule: types.FunctionType) -> None:
 
 
 def stop_gradient(x: Any) -> Any:
-    """`x` as a value through which nothing flows back; of an array a copy."""
+    """`x`, with derivative 0; an array is copied."""
     return np.copy(x) if isinstance(x, np.ndarray) else x
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from . import foreign
+from . import foreign, keys
 
 Found = tuple[Any, str, str, Any]
 """A place (holder, name, path), and what is there."""
@@ -61,8 +61,10 @@ def is_settings(value: Any) -> bool:
         return False
     from .captures import is_own_fixed
 
-    own = kind.__module__.partition(".")[0] in ("mutad", "numba")
-    return not (own or is_own_fixed(kind) or foreign.is_foreign(value))
+    if kind.__module__.partition(".")[0] in ("mutad", "numba", *keys.FRAMEWORKS):
+        return False
+    another = keys.array_of_another(kind) is not None
+    return not (another or is_own_fixed(kind) or foreign.is_foreign(value))
 
 
 def attributes(value: Any, path: str, read: Set[str]) -> Iterator[Found]:

@@ -44,7 +44,7 @@ def available() -> int:
 
 
 def get_num_threads() -> int:
-    """How many threads a parallel region has at most."""
+    """The maximum number of threads of a parallel region."""
     if _asked is not None:
         return min(_asked, available())
     given = os.environ.get(VARIABLE, "")
@@ -57,9 +57,9 @@ def get_num_threads() -> int:
 
 @concise
 def set_num_threads(threads: int) -> None:
-    """Let parallel regions have so many threads, at most one for each processor that we may run on.
+    """Set the number of threads of parallel regions, at most one for each available processor.
 
-    Regions in flight go on as they are. Results do not depend on it, to the bit.
+    Running regions keep theirs. Results do not depend on the number, bit for bit.
     """
     global _asked
     if not isinstance(threads, int) or isinstance(threads, bool):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -379,7 +379,7 @@ class Build:
             if len(bases) > 1 or self.is_shared(value):
                 raise CompileError(
                     own.span(own.node),
-                    "the function returns a view of an array that is known only at run time",
+                    "the function returns a view of an array that is chosen at run time",
                     "return a copy: `return x.copy()`",
                 )
             value = self.copied(value)

@@ -95,7 +95,7 @@ class Consumers(Iterables):
                 tests = [self.test(test) for test in generator.ifs]
                 if any(t.constant is None for t in tests):
                     raise self.refusal(
-                        generator.ifs[0], "which keys a dict has, is known only at run time",
+                        generator.ifs[0], "the keys of this dict are dynamic",
                         "keys are constants: strings, ints, enum members",
                     )  # fmt: skip
                 if all(t.constant for t in tests):
@@ -112,7 +112,7 @@ class Consumers(Iterables):
         count = over.count.constant
         if over.lists or count is None or count > MOST_ROUNDS:
             raise self.refusal(
-                node, "how many keys a dict has, is known only at run time",
+                node, "the number of keys of this dict is dynamic",
                 "loop over a tuple or a range of constants",
             )  # fmt: skip
         return [self.numbered(over, k) for k in range(int(count))]
@@ -398,7 +398,7 @@ class Consumers(Iterables):
             refusal = self.refusal(call, "a generator with a `finally` is left, and kept")
             coroutines.again(self, found.place, refusal)
         if comprehensions.sends(own):
-            refusal = self.refusal(call, "this generator asks for what it is sent")
+            refusal = self.refusal(call, "this generator receives values by `send`")
             coroutines.again(self, found.place, refusal)
         if comprehensions.stops(own):
             refusal = self.refusal(

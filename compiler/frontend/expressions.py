@@ -106,7 +106,7 @@ class Expressions(Operators):
                         node,
                         "a generator is compiled where it is consumed:"
                         " in `for`, sum, min, max, any, all, list",
-                        "call it there; where a generator calls itself, append to a list that is passed",
+                        "consume it there, or append to a list that is passed or returned",
                     )
                 case ast.NamedExpr():
                     value = self.expression(node.value)

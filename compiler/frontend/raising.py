@@ -36,9 +36,14 @@ class Raising(Calls):
     def assert_statement(self, s: ast.Assert) -> None:
         condition = self.test(s.test)
         failed = scalars.unary(self.e, "Not", condition)
-        said = self.assertion(s.msg, s)
-        self.e.insert(array.RaiseIfOp(failed.ssa, said.exception, said.message, said.shown))
+        self.raise_if(failed.ssa, self.assertion(s.msg, s), s)
         self.refine(s.test, True)
+
+    def raise_if(self, condition: SSAValue, one: exceptions.What, s: ast.stmt) -> None:
+        if any(isinstance(v.type, MemRefType) for v in one.shown):
+            what = "an array in the message of an exception is not compiled"
+            raise self.refusal(s, what, "show numbers of it: x[0], x.max(), x.shape[0]")
+        self.e.insert(array.RaiseIfOp(condition, one.exception, one.message, one.shown))
 
     def assertion(self, message: ast.expr | None, s: ast.stmt) -> exceptions.What:
         """What an `assert` raises."""
@@ -110,14 +115,10 @@ class Raising(Calls):
             )
         for here, cause, own in exceptions.causes(self, s.cause):
             one = exceptions.what(self, found, cause, own, s)
-            if any(isinstance(v.type, MemRefType) for v in one.shown):
-                raise self.refusal(
-                    s, "an array in the message of an exception is not compiled", "show its numbers"
-                )
             both = condition.ssa
             if here is not None:
                 both = self.e.emit(arith.AndIOp(both, here))
-            self.e.insert(array.RaiseIfOp(both, one.exception, one.message, one.shown))
+            self.raise_if(both, one, s)
 
     # try
 

@@ -352,11 +352,7 @@ class Statements(Raising, Unpacking):
                 form = formatting.field_of(items, f"list of {type_}")
                 return form, [Scalar(items.dtype, items.memref)]
             case _:
-                raise self.refusal(
-                    None,
-                    "this cannot be printed from compiled code",
-                    "print numbers, strings and arrays",
-                )
+                raise self.refusal(None, *library.ways_out.of_printed(value))
 
     def shown_items(self, items: Sequence[Value], form: str) -> tuple[str, list[Scalar]]:
         """How a list or tuple of these items is shown."""
@@ -371,11 +367,9 @@ class Statements(Raising, Unpacking):
             if keyword.arg == "sep" and isinstance(value, str):
                 separator = value.replace("{", "{{").replace("}", "}}")
             elif not (keyword.arg == "flush" or (keyword.arg == "end" and value == "\n")):
-                raise self.refusal(
-                    keyword.value,
-                    f"`print` with `{keyword.arg}=` is not compiled",
-                    "print the whole line at once, as an f-string",
-                )
+                line = "print the whole line at once, as an f-string"
+                what = f"`print` with `{keyword.arg}=` is not compiled"
+                raise self.refusal(keyword.value, what, line if keyword.arg == "end" else None)
         parts = list[tuple[str, list[Scalar]]]()
         for argument in node.args:
             if isinstance(argument, ast.Starred):

@@ -11,8 +11,8 @@ from xdsl.ir import Dialect
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def
 from xdsl.parser import Parser
 
-from mutad.compiler.derivative.marks import is_whole
 from mutad.compiler.derivative.passes import Forward, Reverse
+from mutad.compiler.derivative.sanitizer_marks import is_whole
 from mutad.compiler.diagnostics import CompileError
 from mutad.compiler.rules import RULES, Access, Contents, Need, Rule, register, rule_of
 from mutad.compiler.rules.accesses import Activity

@@ -317,7 +317,7 @@ def hands_on_new_lists(n):
     return total([1], n)
 
 
-@refused("py_int", at="collect(n)", says="a list grows in collect()")
+@refused("py_int", at="collect(n)", says="a list grows in the recursive collect()")
 def collects_in_a_list_of_each_activation(n):
     def collect(k):
         found = []

@@ -403,7 +403,7 @@ def takes_any(items, k):
 def test_an_item_chosen_at_run_time_among_arrays_of_two_ranks_is_refused() -> None:
     import mutad
 
-    with pytest.raises(CompileError, match=r"which item this is.*rank 1.*rank 2"):
+    with pytest.raises(CompileError, match=r"index of this item is dynamic.*rank 1.*rank 2"):
         mutad.compile(takes_any)([np.ones(2), np.ones((3, 3))], 1)
 
 

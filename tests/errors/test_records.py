@@ -169,7 +169,7 @@ CASES = [
     (unpacks, (body(),), "a loop over `a`, a Body", ""),
     (of_strange_classes, (1.0,), "its class defines __new__", "Made()"),
     (strings_by_path, (1.0,), "this is the string 'positive' or", ""),
-    (enum_by_number, (1,), "which Mode this is, is known only at run time", "Mode(k)"),
+    (enum_by_number, (1,), "which Mode this is depends on a run-time value", "Mode(k)"),
     (replaces_unknown, (body(),), "Body has no field 'weight'", "replace("),
 ]
 

@@ -11,7 +11,7 @@ from mutad.compiler.frontend.build import build_function
 
 REFUSED = [
     ("np.max(x, where=x > 0)", "does not have an identity"),
-    ("np.add(x, x, casting='unsafe')", "the keyword 'casting' is not supported"),
+    ("np.add(x, x, casting='unsafe')", "the argument 'casting' is not supported"),
     ("np.zeros(3, dtype=np.complex128)", "this dtype is not supported"),
     ("np.zeros(3, dtype='f2')", "this dtype is not supported"),
     ("A.ravel(order='K')", 'order= is "C" or "F" here'),

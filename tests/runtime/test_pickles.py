@@ -125,22 +125,6 @@ def importable(x):
     return x.sum()
 
 
-RELAY = """
-import pickle, sys
-import cloudpickle
-with open(sys.argv[1], "rb") as file:
-    sent = pickle.load(file)
-with open(sys.argv[1], "wb") as file:
-    cloudpickle.dump(sent, file)
-"""
-
-
-def test_a_scheduler_sends_functions_on(tmp_path: Path) -> None:
-    run(SCRIPT, tmp_path, "here")
-    run(RELAY, tmp_path, "scheduler")
-    run(CALLER, tmp_path, "there")
-
-
 def test_what_can_be_imported_is_sent_by_name() -> None:
     sent = cloudpickle.dumps(importable)
     assert pickle.loads(sent) is importable
@@ -170,12 +154,30 @@ def test_pickle_itself_finds_names() -> None:
 def test_sources_that_are_there_stay(tmp_path: Path) -> None:
     file = tmp_path / "there.py"
     file.write_text("a = 1\n")
-    pickles.show_sources(pickles.Sources({str(file): "a = 1\n"}))
+    pickles.show_sources({str(file): "a = 1\n"})
     import linecache
 
     file.write_text("a = 22\n")  # an edit is seen: the text was not pinned
     linecache.checkcache(str(file))
     assert linecache.getline(str(file), 1) == "a = 22\n"
-    pickles.show_sources(pickles.Sources({str(file): "b = 3\n", "<elsewhere>": "c = 4\n"}))
+    pickles.show_sources({str(file): "b = 3\n", "<elsewhere>": "c = 4\n"})
     assert linecache.getline(str(file), 1) == "b = 3\n"
     assert linecache.getline("<elsewhere>", 1) == "c = 4\n"
+
+
+def test_what_arrived_is_sent_on(tmp_path: Path) -> None:
+    run(SCRIPT, tmp_path, "here")
+    passed_on = f"{CALLER.split('for name')[0]}import cloudpickle\n"
+    passed_on += (
+        'with open(sys.argv[1], "wb") as file:\n    cloudpickle.dump((calls, wanted), file)\n'
+    )
+    run(passed_on, tmp_path, "between")
+    assert "mutad: loaded from the disk cache" in run(CALLER, tmp_path, "there")
+
+
+def test_functions_that_differ_in_a_constant_keep_their_files() -> None:
+    one, other = (
+        compile(f"def f(x):\n    return x * {k}\n", f"{k}.py", "exec") for k in (2.0, 3.0)
+    )
+    assert pickles.named(one.co_consts[0]) != pickles.named(other.co_consts[0])
+    assert pickles.named(one) == pickles.named(one.replace(co_filename="<dynamic-code>"))

@@ -16,6 +16,7 @@ import json
 import logging
 import random
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -763,9 +764,7 @@ def item_assigned(x):
     return x.sum()
 
 
-@wrong(
-    "x.itemset", "attribute .itemset of arrays is not compiled", "write x[i] = value", item_assigned
-)
+@wrong("x.itemset", "no attribute 'itemset'", "write x[i] = value", item_assigned)
 def set_by_itemset(x):
     x.itemset(0, 1.0)
     return x.sum()
@@ -1352,7 +1351,7 @@ def permutations(x):
 
 
 @wrong(
-    "str(v)", "`str` is compiled for classes and strings", "print the value", lambda x: print(x[0])
+    "str(v)", "`str` of this is not compiled", "write it in an f-string", lambda x: print(f"{x[0]}")
 )
 def numbers_as_words(x):
     s = ""
@@ -1415,7 +1414,7 @@ def of_a_metaclass(x):
 @wrong(
     "yield x[0]",
     "a generator is compiled where it is consumed",
-    "call it there",
+    "consume it there",
     lambda x: sum(v * 2.0 for v in x),
 )
 def yields(x):
@@ -1516,6 +1515,161 @@ def float_of_a_range(n):
     return range(n)[x[0]]
 
 
+# --- What users of JAX, PyTorch and Numba write.
+
+
+def of_package(name):
+    """An object of a class that says it is from another package, with an array in it."""
+    package, _, kind = name.rpartition(".")
+    cls = type(kind, (), {"__module__": package, "__array__": lambda self, *_: np.ones(3)})
+    return cls()
+
+
+def function_of(package, name):
+    """A function that says it is another package's."""
+
+    def function(*args):
+        return args[0]
+
+    function.__module__, function.__name__ = package, name
+    return function
+
+
+TENSOR = of_package("torch.Tensor")
+FRAME = of_package("pandas.core.frame.DataFrame")
+WEIGHTS = np.asarray(TENSOR)
+torch_sin = function_of("torch", "sin")
+fori_loop = function_of("jax._src.lax.control_flow.loops", "fori_loop")
+doubled = np.vectorize(lambda v: 2.0 * v)
+AS_ARRAY = "made an array by np.asarray"
+
+
+@wrong("TENSOR * x", "`*` is torch.Tensor, not a number", AS_ARRAY, lambda x: (WEIGHTS * x).sum())
+def tensor_from_outside(x):
+    return (TENSOR * x).sum()
+
+
+@wrong('FRAME["a"]', "only arrays and tuples have subscripts", AS_ARRAY, lambda x: WEIGHTS[0])
+def frame_from_outside(x):
+    return FRAME["a"]
+
+
+@wrong("torch_sin(x)", "sin is not compiled", "use np.sin", lambda x: np.sin(x).sum())
+def function_of_torch(x):
+    return torch_sin(x).sum()
+
+
+def loop_in_python(x):
+    total = 0.0
+    for i in range(3):
+        total += x[i]
+    return total
+
+
+@wrong("fori_loop(", "fori_loop is not compiled", "plain loops", loop_in_python)
+def loop_of_jax(x):
+    return fori_loop(0, 3, lambda i, v: v + x[i], 0.0)
+
+
+def stored_in_place(x):
+    x[0] = 1.0
+    return x.sum()
+
+
+@wrong("x.at", "no attribute 'at'", "x[i] = value", stored_in_place)
+def at_set(x):
+    x = x.at[0].set(1.0)
+    return x.sum()
+
+
+@wrong("x.clone", "no attribute 'clone'", "x.copy()", lambda x: x.copy().sum())
+def clone(x):
+    return x.clone().sum()
+
+
+@wrong("x.detach", "'detach'", "mutad.stop_gradient", lambda x: mutad.stop_gradient(x).sum())
+def detach(x):
+    return x.detach().sum()
+
+
+@wrong("x.exp", "no attribute 'exp'", "use np.exp(x)", lambda x: np.exp(x).sum())
+def method_exp(x):
+    return x.exp().sum()
+
+
+@wrong("x.add_", "no attribute 'add_'", "x += y", lambda x: x.sum() + len(x))
+def added_in_place(x):
+    x.add_(1.0)
+    return x.sum()
+
+
+@wrong("x.cpu", "no attribute 'cpu'", "leave it out", lambda x: x.sum())
+def to_the_cpu(x):
+    return x.cpu().sum()
+
+
+@wrong("m.sum(", "unexpected keyword argument 'dim'", "calls it axis=", lambda m: m.sum(axis=0))
+def sum_over_dim(m):
+    return m.sum(dim=0)
+
+
+@wrong(
+    "np.max(",
+    "unexpected keyword argument 'keepdim'",
+    "calls it keepdims=",
+    lambda m: np.max(m, axis=0, keepdims=True),
+)
+def max_keeping_dim(m):
+    return np.max(m, axis=0, keepdim=True)
+
+
+@wrong("doubled(x)", "is not compiled", "call the function on the array", lambda x: 2.0 * x)
+def vectorized_before(x):
+    return doubled(x)
+
+
+@wrong("np.linalg.norm(q, 2)", "norm of a matrix with ord=2", ASIDE, lambda q: first_singular(q))
+def spectral_norm(q):
+    return np.linalg.norm(q, 2)
+
+
+@wrong(
+    "np.linalg.norm(q, 1)",
+    "norm of a matrix with ord=1",
+    "np.abs(x).sum(axis)",
+    lambda q: np.abs(q).sum(axis=0).max(),
+)
+def largest_column(q):
+    return np.linalg.norm(q, 1)
+
+
+def positive(x):
+    assert x.min() < 3.0, f"{x[0]}"
+    return x.sum()
+
+
+@wrong("assert x", "an array in the message of an exception", "show numbers of it", positive)
+def asserted_with_an_array(x):
+    assert x.min() < 3.0, f"bad {x}"
+    return x.sum()
+
+
+@wrong("assert x", "an array in the message of an exception", "show numbers of it", positive)
+def asserted_with_an_array_alone(x):
+    assert x.min() < 3.0, x
+    return x.sum()
+
+
+@wrong("print(", "the `repr` of an array is not compiled", 'f"x={x}"', lambda x: print(f"x={x}"))
+def printed_with_its_name(x):
+    print(f"{x=}")
+
+
+@wrong("sys.stderr", "`print` with `file=` is not compiled", ASIDE, lambda x: told(x))
+def printed_to_a_file(x):
+    print(x, file=sys.stderr)
+
+
 # --- Calls of what is compiled, and of mutad's own functions.
 
 
@@ -1532,6 +1686,16 @@ def energy(x, k=2.0):
 @mutad.compile(grad=True, opt=0)
 def of_a_grid(g):
     return g.n * 2.0
+
+
+@mutad.compile(grad=True, opt=0)
+def of_a_pair(p):
+    return (p[0] * p[1]).sum()
+
+
+class Scaling:
+    def __call__(self, x):
+        return 2.0 * x
 
 
 @mutad.compile(grad=True, opt=0)
@@ -1560,13 +1724,6 @@ async def coroutine(x):
 
 def variadic(*xs):
     return xs[0].sum()
-
-
-def of_package(name):
-    """An object of a class that says it is from another package, with an array in it."""
-    package, _, kind = name.rpartition(".")
-    cls = type(kind, (), {"__module__": package, "__array__": lambda self, *_: X()})
-    return cls()
 
 
 X = MAKE["x"]
@@ -1656,13 +1813,13 @@ wrong_call(
 wrong_call(
     "compile of grad",
     lambda: mutad.compile(mutad.grad(energy)),
-    "a function that calls f.grad",
+    "call it as it is, it is compiled.*a function that calls f.grad",
     lambda: (slope(X()), (GRADIENT**2).sum()),
 )
 wrong_call(
     "batch of grad",
     lambda: mutad.batch(mutad.grad(energy)),
-    "grad of energy is a derivative",
+    "grad of energy is a derivative: mutad.batch.f..grad has that of each item",
     lambda: (mutad.batch(energy, in_axes=(0, None)).grad(X()[None], 2.0)[0], GRADIENT),
 )
 wrong_call(
@@ -1692,6 +1849,50 @@ wrong_call(
     lambda: mutad.compile(Grid),
     "write a function that calls it",
     lambda: (mutad.compile(lambda n: Grid(n).n)(2.0), 2.0),
+)
+wrong_call(
+    "compile of an object",
+    lambda: mutad.compile(Scaling()),
+    "not an object of class Scaling: compile its method, compile.x.__call__",
+    lambda: (mutad.compile(Scaling().__call__, opt=0)(X()), 2.0 * X()),
+)
+wrong_call(
+    "compile of NumPy's sum",
+    lambda: mutad.compile(np.sum),
+    "not numpy.sum: write a function that calls it",
+    lambda: (mutad.compile(lambda x: np.sum(x))(X()), 6.0),
+)
+wrong_call(
+    "the gradient of a tuple",
+    lambda: of_a_pair.grad((X(), X())),
+    "its type is a tuple.*pass list.p.",
+    lambda: (of_a_pair.grad([X(), X()])[0], X()),
+)
+wrong_call(
+    "out_axes",
+    lambda: mutad.batch(total, out_axes=1),
+    "'out_axes': results are stacked along a first axis: move it with np.moveaxis",
+)
+wrong_call(
+    "a sparse matrix",
+    lambda: total(scipy.sparse.csr_array(np.eye(2))),
+    "is no array: pass x.data, x.indices, x.indptr",
+    lambda: (total(scipy.sparse.csr_array(np.eye(2)).data), 2.0),
+)
+wrong_call(
+    "complex numbers", lambda: total(X() * 1j), "pass x.real and x.imag", lambda: (total(X()), 6.0)
+)
+wrong_call(
+    "dates",
+    lambda: total(np.array(["2020-01-01"], dtype="datetime64[D]")),
+    "pass x.view.np.int64.",
+    lambda: (total(np.array(["1970-01-03"], dtype="datetime64[D]").view(np.int64)), 2),
+)
+wrong_call(
+    "an array of objects",
+    lambda: total(X().astype(object)),
+    "pass x.astype.float., if it holds numbers",
+    lambda: (total(X().astype(object).astype(float)), 6.0),
 )
 wrong_call(
     "compile of a ufunc",

@@ -181,7 +181,7 @@ class Activation(Build):
             if array.GROWABLE in op.attributes:
                 raise CompileError(
                     self.emitter.span,
-                    f"a list grows in {self.site.name}(), which calls itself, and is made there",
+                    f"a list grows in the recursive {self.site.name}() that makes it",
                     "fill an array, or make the list before the call and pass it",
                 )
         results = [] if self.guard is None else self.guard.results()

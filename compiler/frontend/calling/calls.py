@@ -278,7 +278,7 @@ class Calls(Expressions):
             return Static(class_of(value))
         except choices.Undecided:
             raise self.refusal(
-                node, "the type of this, known at run time only", "test for None with `is None`"
+                node, "the type of this value is dynamic", "test for None with `is None`"
             ) from None
 
     def builtin_issubclass(self, args: list[Value], node: ast.Call) -> Value:
@@ -302,7 +302,7 @@ class Calls(Expressions):
         """Of a class, or of a string."""
         value = self.one(args, node)
         if not isinstance(value, Static) or not isinstance(value.object, str | type):
-            raise self.refusal(node, "`str` is compiled for classes and strings", "print the value")
+            raise self.refusal(node, "`str` of this is not compiled", "write it in an f-string")
         return Static(str(value.object))
 
     def builtin_slice(self, args: list[Value], node: ast.Call) -> Value:
@@ -566,7 +566,7 @@ class Calls(Expressions):
             raise self.refusal(
                 node,
                 f"calls are nested more than {MAX_DEPTH} deep",
-                "where a generator calls itself, append to a list that is passed",
+                "write a recursive generator as a function that appends to a list",
             )
         self.calls.append(code)
 

@@ -96,7 +96,7 @@ def made(lowering: Calls, function: Value, node: ast.Call) -> Value:
         return Static(Managed(found))
     if isinstance(found, FunctionType) and is_generator(found):
         return Static(contextlib.contextmanager(found))
-    raise lowering.refusal(node, "contextmanager of what is no generator function")
+    raise lowering.refusal(node, "contextmanager of a function that is no generator")
 
 
 def entered(lowering: Calls, manager: Value, node: ast.expr) -> Value:
@@ -126,8 +126,8 @@ def entered(lowering: Calls, manager: Value, node: ast.expr) -> Value:
     raise lowering.refusal(
         node,
         "this context manager is not compiled",
-        "use it outside the function; compiled are objects of the program's classes, what"
-        " contextlib.contextmanager makes, suppress, nullcontext and np.errstate",
+        "use it outside the function, or write a class with `__enter__` and `__exit__`, or a generator"
+        " with contextlib.contextmanager",
     )
 
 

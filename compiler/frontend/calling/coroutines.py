@@ -179,7 +179,7 @@ def start(
     assert isinstance(own, ast.FunctionDef)
     if sum(active.own is own for active, _ in lowering.resuming) > MOST_NESTED:
         raise lowering.refusal(
-            None, f"the generator {own.name} calls itself, and is asked for its items one by one",
+            None, f"the recursive generator {own.name} is not consumed by one loop",
             "loop over it to its end, or append to a list that is passed",
         )  # fmt: skip
     if place not in lowering.facts.stepping:

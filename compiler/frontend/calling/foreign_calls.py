@@ -133,7 +133,7 @@ def uncaught(lowering: Calls, name: str, node: ast.AST) -> CompileError:
     """What CPython raises within a call leaves compiled code at once, past its handlers."""
     return lowering.refusal(
         node,
-        f"`{name}` is called in a `try`: no handler of compiled code gets what it raises",
+        f"`{name}` is called in a `try`: no handler of compiled code can catch its exceptions",
         "let it catch its exceptions itself, and return what happened",
     )
 

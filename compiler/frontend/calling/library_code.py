@@ -66,7 +66,7 @@ def planned(
     try:
         return constant(lowering, plan(*given, **named))
     except (plans.Unplanned, TypeError) as error:
-        raise lowering.refusal(node, str(error)) from None
+        raise lowering.refusal(node, *error.args) from None
 
 
 def known(lowering: Calls, value: Value, node: ast.Call) -> Any:

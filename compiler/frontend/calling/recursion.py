@@ -241,7 +241,7 @@ def described(site: Site) -> Passing:
 
 def unpassable(site: Site, text: str) -> Exception:
     return site.lowering.refusal(
-        site.node, f"{site.name}() calls itself, and {text}",
+        site.node, f"{site.name}() is recursive, and {text}",
         "give it numbers, arrays, lists of numbers, objects and tuples of them, and functions",
     )  # fmt: skip
 
@@ -286,7 +286,7 @@ def lowered(site: Site, passing: Passing, key: Key) -> Activation:
     if sum(a.definition is site.definition for a in registry.every) >= MOST_FORMS:
         lowering.use_heap(*classes_in([*site.values(), *passing.records]))
         raise lowering.refusal(
-            site.node, f"{name}() calls itself with arguments of ever new types",
+            site.node, f"{name}() is recursive, and each call has new argument types",
             "give the arguments the same types in every call; of lists, hand on one: append, call, pop",
         )  # fmt: skip
     learn_layouts(site)
@@ -305,7 +305,7 @@ def lowered(site: Site, passing: Passing, key: Key) -> Activation:
         result = [] if made.result is None else [made.result]
         lowering.use_heap(*classes_in([*site.values(), *passing.records, *result]))
         raise lowering.refusal(
-            site.node, f"{name}() calls itself, and its result is {reason}",
+            site.node, f"{name}() is recursive, and its result is {reason}",
             "return numbers, new arrays and objects, or arguments themselves; a copy of a view: v.copy()",
         ) from None  # fmt: skip
     if outcome != known:

@@ -337,7 +337,7 @@ class RoutineCall(ABC):
             shape = extents.of(result.memref)
             if shape is None:
                 raise self.refusal(
-                    f"{self.name}(), {self.special}, returns an array whose shape only its values tell",
+                    f"{self.name}(), {self.special}, returns an array whose shape depends on values",
                     "let it write into an array that it is given",
                 )
             alloc = e.insert(array.AllocOp(shape, result.type.element_type), "result")

@@ -196,7 +196,7 @@ class Constructing(ObjectOperators):
         known = wanted.constant if isinstance(wanted, Scalar) else getattr(wanted, "object", None)
         if known is None:
             raise self.refusal(
-                node, f"which {cls.__name__} this is, is known only at run time", "compare numbers"
+                node, f"which {cls.__name__} this is depends on a run-time value", "compare numbers"
             )
         try:
             return self.constant(cls(known), cls.__name__)

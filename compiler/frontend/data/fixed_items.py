@@ -69,7 +69,7 @@ def item_at(lowering: Records, value: Tuple, index: Scalar, node: ast.AST) -> Va
             return None
         raise lowering.refusal(
             node,
-            f"which item this is, is known at run time, and the items are {mismatch}",
+            f"the index of this item is dynamic, and the items are {mismatch}",
             "loop over the items: `for item in items`, or index them by the counter of a loop over"
             " `range(len(items))`",
         ) from None

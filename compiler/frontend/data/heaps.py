@@ -262,8 +262,8 @@ class Heaps(PlacedLists):
         if not self.is_on_heap(value.cls) or isinstance(now, Item):
             raise self.refusal(
                 None,
-                f"an object of class {value.cls.__name__} that is an argument meets one that the"
-                " function makes, and they are told apart at run time only",
+                f"an object of class {value.cls.__name__} is chosen at run time: one that the"
+                " function makes, or an argument",
                 "copy the argument's fields into a new object",
             )
         return self.on_heap(now)

@@ -48,7 +48,7 @@ class HandedLists(dict[ListKey, ListObject]):
         if not self.can_be_handed(known):
             raise site.lowering.refusal(
                 site.node,
-                f"{site.name}() calls itself, and reads a list of arrays or of lists",
+                f"{site.name}() is recursive, and reads a list of arrays or of lists",
                 "keep the numbers in an array of one more axis",
             )
         known.passed = known.changed = True

@@ -74,8 +74,8 @@ class Meeting(Context):
             if inner and (binding is value or binding in around):
                 self.use_heap(value.cls)
                 raise self.refusal(
-                    None, f"objects of class {value.cls.__name__} refer to each other in a circle, and"
-                    " the path decides which of them a name is",
+                    None, f"objects of class {value.cls.__name__} refer to each other in a cycle, and"
+                    " a name is one of them depending on the path",
                     "keep numbers in the place of references: indices into lists",
                 )  # fmt: skip
             here = (*around, value)

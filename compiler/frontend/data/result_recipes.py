@@ -102,7 +102,7 @@ class Flattening:
                 name = hashed.of_python(value.cls).__name__
                 raise CompileError(
                     self.lowering.e.span,
-                    f"the function returns a {name} whose contents are known at run time only",
+                    f"the function returns a {name} whose contents are dynamic",
                     "return lists: list(d.keys()), list(d.values()), sorted(s), list(q)",
                 )
             case Record() | Struct():

@@ -68,7 +68,7 @@ def positional(name: str, low: int, high: int, run: Callable[..., Value]) -> Fun
 
     def call(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
         if kwargs:
-            e.fail(f"{name}: the argument {next(iter(kwargs))!r} is not supported")
+            e.fail(*ways_out.unknown_argument(name, next(iter(kwargs))))
         if not low <= len(args) <= high:
             e.fail(f"{name} takes {low} to {high} arguments here, not {len(args)}")
         return run(e, *args)
@@ -340,10 +340,9 @@ def attribute(e: Emitter, value: Value, name: str) -> Value:
     if name in METHODS or name in written.METHODS:
         return Static(BoundMethod(value, name))
     if name not in ATTRIBUTES:
-        known = is_known(getattr(np, name, None)) and hasattr(np.ndarray, name)
-        way_out = f"use np.{name}(x)" if known else ways_out.OF_ATTRIBUTES.get(name)
-        if way_out is None and not hasattr(np.ndarray, name):
-            e.fail(f"'numpy.ndarray' object has no attribute {name!r}")
+        way_out = ways_out.of_attribute(name, known=is_known(getattr(np, name, None)))
+        if not hasattr(np.ndarray, name):
+            e.fail(f"'numpy.ndarray' object has no attribute {name!r}", way_out)
         e.fail(f"attribute .{name} of arrays is not compiled", way_out)
     return ATTRIBUTES[name](e, value)
 

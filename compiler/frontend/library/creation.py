@@ -43,6 +43,7 @@ from .dtypes import (
 from .indexing import as_index
 from .maps import Operand, allocate, copy, extents_of, is_fortran, operand, viewable
 from .reductions import constant_bool, one_axis
+from .ways_out import unknown_argument
 
 Arguments = dict[str, Value]
 
@@ -61,7 +62,7 @@ def bound(
     given = dict(zip(names, args, strict=False))
     for key, value in kwargs.items():
         if key not in names:
-            e.fail(f"{name}: the argument {key!r} is not supported")
+            e.fail(*unknown_argument(name, key))
         if key in given:
             e.fail(f"{name}: the argument {key!r} is given twice")
         given[key] = value

@@ -28,6 +28,7 @@ from .cases import Case
 from .dtypes import FLOATS, INTEGERS, common_dtype, dtype_of, element_type_cast, resolve, truth
 from .maps import Lowering, Operand, converted, elementwise, operand, same
 from .read_only import OUTPUT, require_writable
+from .ways_out import unknown_argument
 
 Elements = list[SSAValue]
 
@@ -501,13 +502,13 @@ def call(e: Emitter, ufunc: np.ufunc, args: Sequence[Value], kwargs: dict[str, V
         kwargs.setdefault("out", args.pop())
     out, mask = kwargs.pop("out", None), kwargs.pop("where", None)
     if kwargs:
-        e.fail(f"{ufunc.__name__}: the keyword {next(iter(kwargs))!r} is not supported")
+        e.fail(*unknown_argument(ufunc.__name__, next(iter(kwargs))))
     if isinstance(mask, Scalar) and mask.constant is True:
         mask = None
     if out is None or isinstance(out, NoneValue):
         if mask is not None:
             e.fail(
-                f"{ufunc.__name__} with `where` and without `out` leaves elements that nobody set",
+                f"{ufunc.__name__} with `where` and without `out` leaves elements uninitialized",
                 way_out="say what they are: out=np.zeros_like(x)",
             )
         return apply(e, ufunc, args)

@@ -33,7 +33,7 @@ from ..values import (
     Static,
     Value,
 )
-from . import elementwise, shapes
+from . import elementwise, shapes, ways_out
 from .assignment import assign_view
 from .cases import Case
 from .dtypes import INTEGERS, element_type_cast, stored
@@ -67,6 +67,8 @@ def instead_of(value: Value) -> str:
     trick = value.object if isinstance(value, Static) else None
     if trick is np.r_ or trick is np.c_:
         return f"use {'np.concatenate((a, b))' if trick is np.r_ else 'np.stack((a, b), axis=1)'}"
+    if trick is not None and hasattr(type(trick), "__array__"):
+        return ways_out.AS_ARRAY
     return "put what it holds into an array, a list or a tuple"
 
 

@@ -19,7 +19,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class Unplanned(Exception):
-    """What is asked for is not compiled, or is an error of NumPy's; `reason: way out`."""
+    """What is asked for is not compiled, or is an error of NumPy's; the reason, and the way out if any."""
 
 
 def axis_of(axis: int, rank: int) -> int:
@@ -146,9 +146,17 @@ def norm_kind(ord: Any, axis: Any, rank: int) -> str:
     if ord is None or (ord == 2 and count == 1) or (ord == "fro" and count == 2):
         return "root of squares"
     if count == 2:
-        raise Unplanned("this norm of a matrix is not compiled: write it with sums")
+        of_values = ord in (2, -2, "nuc")
+        raise Unplanned(
+            f"np.linalg.norm of a matrix with ord={ord!r} is not compiled",
+            None if of_values else "take np.abs(x).sum(axis) and its max() or min()",
+        )
     if not isinstance(ord, int | float) or ord in (0, -np.inf):
-        raise Unplanned("this `ord` of np.linalg.norm is not compiled: write it with sums")
+        table: dict[Any, str] = {0: "np.count_nonzero(x)", -np.inf: "np.abs(x).min()"}
+        raise Unplanned(
+            f"np.linalg.norm with ord={ord!r} is not compiled",
+            f"use {table[ord]}" if ord in table else None,
+        )
     return "largest" if ord == np.inf else "sum" if ord == 1 else "sum of powers"
 
 

@@ -41,6 +41,7 @@ from .dtypes import (
     truth,
 )
 from .maps import Operand, allocate, converted, extents_of, load, map_into, mapped, operand, same
+from .ways_out import unknown_argument
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ def arguments(
     given = dict(zip(names, args, strict=False)) | kwargs
     for key in given:
         if key not in names:
-            e.fail(f"{name}: the argument {key!r} is not supported")
+            e.fail(*unknown_argument(name, key))
     keepdims = given.get("keepdims")
     out = given.get("out")
     if out is not None and not isinstance(out, Array | NoneValue):

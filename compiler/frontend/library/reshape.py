@@ -59,7 +59,7 @@ def in_place(e: Emitter, x: Array, shape: Value) -> Array:
         return x
     if not all(layout.nested(e, layout.walks(e, x.memref, g.own)) is True for g in parts):
         e.fail(
-            "whether an array can have this shape in place, only the strides tell",
+            "whether this shape fits in place depends on the strides",
             way_out="bind what .reshape() gives: y = y.reshape(...)",
         )
     return viewed(e, x, wanted, parts, units=False)
@@ -124,7 +124,7 @@ def follow_each_other(e: Emitter, x: Array, way_out: str) -> SSAValue | bool:
     group = Group(range(x.rank), range(1))
     answer = layout.nested(e, layout.walks(e, x.memref, group.own), Affine(constant=1))
     if answer is None:
-        e.fail("whether this is a view or a copy, only the strides tell", way_out)
+        e.fail("whether this is a view or a copy depends on the strides", way_out)
     refuse_shadow(e, x, group, answer)
     return answer
 
@@ -242,7 +242,7 @@ def regrouped(
         return replace(x, whole=True)
     answers = [layout.nested(e, layout.walks(e, x.memref, g.own)) for g in parts]
     if None in answers:
-        e.fail("whether this is a view or a copy, only the strides tell", way_out=WAY_OUT)
+        e.fail("whether this is a view or a copy depends on the strides", way_out=WAY_OUT)
     if all(answer is True for answer in answers):
         return viewed(e, x, wanted, parts, units=False)
     cuts = [

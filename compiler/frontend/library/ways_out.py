@@ -8,6 +8,10 @@ from __future__ import annotations
 import random
 import textwrap
 
+import numpy as np
+
+from ..values import Array, Value
+
 LEGACY = "draw from a generator, rng = np.random.default_rng(seed), that is passed"
 """NumPy's global generator, and Python's, belong to the process."""
 
@@ -41,9 +45,45 @@ OF_ATTRIBUTES: dict[str, str] = {
     "itemset": "write x[i] = value",
     "resize": "make an array of the new size, and copy to it",
     "choose": "use np.where, or select items of a list",
+    # Of tensors:
+    "add_": "write x += y",
+    "at": "store in place: x[i] = value, x[i] += value",
+    "clamp": "use np.clip(x, low, high)",
+    "clone": "use x.copy()",
+    "copy_": "write x[...] = y",
+    "detach": "use mutad.stop_gradient(x)",
+    "div_": "write x /= y",
+    "double": "use x.astype(np.float64)",
+    "fill_": "use x.fill(value)",
+    "float": "use x.astype(np.float32)",
+    "int": "use x.astype(np.int32)",
+    "long": "use x.astype(np.int64)",
+    "matmul": "write x @ y",
+    "mm": "write x @ y",
+    "mul_": "write x *= y",
+    "numel": "use x.size",
+    "permute": "use x.transpose(axes)",
+    "pow": "write x**y",
+    "sub_": "write x -= y",
+    "unsqueeze": "use np.expand_dims(x, axis)",
+    "zero_": "use x.fill(0)",
+    **dict.fromkeys(
+        ("block_until_ready", "contiguous", "cpu", "cuda", "numpy", "to"),
+        "leave it out: this is an array of NumPy",
+    ),
 }
 
+OF_ARGUMENTS: dict[str, str] = {
+    "dim": "NumPy calls it axis=",
+    "dims": "NumPy calls it axis=",
+    "keepdim": "NumPy calls it keepdims=",
+    "unbiased": "NumPy calls it ddof=",
+    "correction": "NumPy calls it ddof=",
+}
+"""What other packages call the arguments of NumPy's functions."""
 
+
+AS_ARRAY = "pass it as an argument, made an array by np.asarray"
 COMPLEX = (
     "complex numbers are not compiled: transform outside, or in a function with @mutad.opaque that takes and"
     " returns real arrays (and @mutad.rule, if a derivative goes through it)"
@@ -56,7 +96,14 @@ NOT_ALONG: dict[str, str] = {
 for _copy in ("copy", "deepcopy"):
     NOT_ALONG[f"copy.{_copy}"] = "write x.copy() of an array or a list; numbers need no copy"
 """Of functions in Python whose code is not even tried: what is wrong with it says nothing to users."""
+FRAMEWORKS = ("torch", "jax", "jaxlib", "tensorflow", "cupy")
+"""Packages with arrays of their own, and functions on them."""
+NUMPY_INSTEAD = (
+    "use NumPy's functions and plain loops, or let Python run it: in a function with @mutad.opaque (and"
+    " @mutad.rule, if a derivative goes through it)"
+)
 NOT_ALONG_FROM: dict[str, str] = {
+    **dict.fromkeys(FRAMEWORKS, NUMPY_INSTEAD),
     "matplotlib": "draw outside of compiled code, what the function returns or leaves in its arguments",
 }
 """The same for all functions of a package."""
@@ -67,6 +114,8 @@ def of_function(function: object) -> str | None:
     of_numpy = str(getattr(function, "__qualname__", "")).startswith("RandomState.")
     if of_numpy or isinstance(getattr(function, "__self__", None), random.Random):
         return LEGACY
+    if isinstance(function, np.vectorize):
+        return OF_FUNCTIONS["numpy.vectorize"]
     own, cls = name_of(function), type(function)
     return OF_FUNCTIONS.get(own) or OF_CLASSES.get(name_of(cls)) or not_along(function)
 
@@ -74,11 +123,33 @@ def of_function(function: object) -> str | None:
 def not_along(function: object) -> str | None:
     """The way out of a call of a function that is not compiled along; None of others."""
     name = name_of(function)
-    return NOT_ALONG.get(name) or NOT_ALONG_FROM.get(name.partition(".")[0])
+    package = name.partition(".")[0]
+    if package in FRAMEWORKS and callable(getattr(np, name.rpartition(".")[2], None)):
+        return f"use np.{name.rpartition('.')[2]}"
+    return NOT_ALONG.get(name) or NOT_ALONG_FROM.get(package)
+
+
+def of_attribute(name: str, *, known: bool) -> str | None:
+    """The way out of an attribute that arrays do not have here; `known`: NumPy has a function of the name."""
+    return f"use np.{name}(x)" if known else OF_ATTRIBUTES.get(name)
+
+
+def unknown_argument(function: str, name: str) -> tuple[str, str | None]:
+    """What is wrong with an argument of one of NumPy's functions, and the way out."""
+    if name in OF_ARGUMENTS:
+        return f"{function}() got an unexpected keyword argument {name!r}", OF_ARGUMENTS[name]
+    return f"{function}: the argument {name!r} is not supported", None
 
 
 def name_of(function: object) -> str:
     return f"{getattr(function, '__module__', None)}.{getattr(function, '__name__', None)}"
+
+
+def of_printed(value: Value) -> tuple[str, str]:
+    """Why `print` and f-strings do not show a value, and what to write."""
+    if isinstance(value, Array):
+        return "the `repr` of an array is not compiled", 'show it as `str` does: f"x={x}"'
+    return "this cannot be printed from compiled code", "print numbers, strings and arrays"
 
 
 def of_member(owner: object, name: str) -> str | None:
@@ -96,4 +167,7 @@ def of_operand(value: object) -> tuple[str, str | None]:
     if kind.__module__.startswith("scipy.sparse"):
         way_out = "loop over its arrays, passed as arguments: A.data, A.indices and A.indptr"
         return f"a {kind.__name__} of SciPy", way_out if hasattr(value, "indptr") else None
+    if hasattr(kind, "__array__"):
+        package = kind.__module__.partition(".")[0]
+        return f"{package}.{kind.__name__}", AS_ARRAY
     return textwrap.shorten(repr(value), 80, placeholder=" ..."), None

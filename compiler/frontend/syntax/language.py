@@ -225,7 +225,7 @@ def f(x):
 """,
     ),
     Compiled(
-        "`del` of names that nothing reads any more",
+        "`del` of names that are not read afterwards",
         (ast.Delete,),
         """
 def f(x):
@@ -344,7 +344,7 @@ def f(x):
 """,
     ),
     Compiled(
-        "lists of arrays, of lists and of objects: they grow, and names for their items are the items",
+        "lists of arrays, of lists and of objects: they grow, and a name of an item is the item",
         (ast.List, ast.ListComp),
         """
 def f(x):
@@ -358,7 +358,7 @@ def f(x):
 """,
     ),
     Compiled(
-        "lists of arrays, of lists and of objects whose items move, are replaced, and are in several lists",
+        "lists of arrays, of lists and of objects: items are moved, replaced, shared by several lists",
         (ast.Delete, ast.Slice),
         """
 def f(x):
@@ -444,7 +444,7 @@ def f(x):
 """,
     ),
     Compiled(
-        "dicts with constant keys, which the run may choose among; dict comprehensions over what is known",
+        "dicts with constant keys, chosen at run time; dict comprehensions over constants",
         (ast.Dict, ast.DictComp),
         """
 def f(x):
@@ -508,7 +508,7 @@ def f(x):
 """,
     ),
     Compiled(
-        "objects told apart at run time: linked lists, trees, None",
+        "objects chosen at run time: linked lists, trees, None",
         (ast.Attribute, ast.While, ast.Is),
         """
 class Node:
