@@ -35,6 +35,7 @@ from .transforms.forward_stores import ForwardStores
 from .transforms.fuse_elementwise import FuseElementwise
 from .transforms.fuse_rows import FuseRows
 from .transforms.gather_adds import GatherAdds
+from .transforms.gather_sums import GatherSums
 from .transforms.hoist_allocs import HoistAllocs
 from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_checks import HoistChecks
@@ -145,6 +146,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     JoinLoops(),  # both nests go along rows
     CollectProducts(),  # nests are in the order in which products stand out
     TransposeColumns(),  # what products read is no map any more
+    GatherSums(),  # what is no product, and no order of loops helps, is summed element by element
     TileRegisters(),  # nests are in their last order; what is tiled need not be jammed
     UnrollAndJam(),  # innermost loops go along rows by now
     DistributeLoops(),  # what an interchange would free need not be taken apart
@@ -156,7 +158,9 @@ FOR_KERNELS = tuple(
     for one in OPTIMIZE
     if not isinstance(one, (FuseRows, PeelBoundaries, TurnRows, AssumeExtents, SinkMaps))
     and not isinstance(one, (ReorderLoops, UnrollAndJam, DistributeLoops))
-    and not isinstance(one, (CollectProducts, TransposeColumns, TileRegisters, JoinLoops))
+    and not isinstance(
+        one, (CollectProducts, TransposeColumns, TileRegisters, JoinLoops, GatherSums)
+    )
 )
 """What runs where kernels are made of the program: without what is about caches and vectors."""
 
@@ -164,7 +168,7 @@ OF_THE_LAST = (
     *(AssumeLengths, RaiseAdjoints, FuseRows, GatherAdds, StoreFirst, HoistAllocs, ReuseAllocs),
     *(PeelBoundaries, TurnRows, AssumeExtents, ReorderLoops, CollectProducts, TransposeColumns),
     *(TileRegisters, UnrollAndJam, DistributeLoops, LeaveFills, ExchangeArrays, JoinLoops),
-    SinkMaps,
+    *(SinkMaps, GatherSums),
 )
 """Passes that run behind the last derivative alone."""
 
@@ -187,6 +191,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     FuseElementwise,
     FuseRows,
     GatherAdds,
+    GatherSums,
     HoistInvariants,
     HoistAllocs,
     HoistBranchAllocs,
@@ -248,7 +253,7 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
     kept = [p for p in passes if not isinstance(p, FuseRows | SinkMaps)]  # loops go step by step
     return [
         replace(p, threads=True)
-        if isinstance(p, HoistAllocs | CollectProducts | TileRegisters | UnrollAndJam)
+        if isinstance(p, HoistAllocs | CollectProducts | GatherSums | TileRegisters | UnrollAndJam)
         else p
         for p in kept
     ]
@@ -257,7 +262,9 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
 def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass]:
     """The passes as threads, and `fastmath`, have them."""
     free = c.request.options.fastmath
-    reordering = ReorderLoops | JoinLoops | CollectProducts | UnrollAndJam | DistributeLoops
+    reordering = (
+        ReorderLoops | JoinLoops | CollectProducts | GatherSums | UnrollAndJam | DistributeLoops
+    )
     return [
         replace(p, fastmath=free) if isinstance(p, reordering) else p
         for p in for_threads(c, passes)

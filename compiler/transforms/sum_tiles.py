@@ -1,0 +1,515 @@
+"""Writes the nest in which the elements of one sum are in registers. Part of `gather_sums`.
+
+Where the innermost loop moves from element to element, a tile is some rows of a vector's width::
+
+    for s in blocks of additions:                             # what is read for them stays in the cache
+        for a in ...:                                         # what else the elements move with
+            for f in range(0, l - 7, 8):                      # then strips of four columns, and of one
+                for c in range(0, n - 5, 6):                  # then three rows at a time, and one
+                    t = [0] * 6
+                    for i in s, j in ...:
+                        t = [t[d] + x[i, j, c + d] * y[i, j, f : f + 8] for d in range(6)]
+                    k[a, c : c + 6, f : f + 8] += t
+
+A tile of few rows has several sums for each, which take turns. Where the innermost loop adds to one element,
+too, the lanes of the tile's vectors are sums of their own, added up at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith, memref, vector
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, UnitAttr, VectorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ...dialects import array
+from ..analysis.affine import Affine, extreme
+from .hoist_checks import Before
+from .interchange import Writer, body_like, is_outside, loop_of
+from .raise_products import Element
+from .register_tiles import Strip, strips_of
+
+if TYPE_CHECKING:
+    from .gather_sums import GatherSums
+    from .sum_nests import Place, Sum
+
+SUMS = 6
+"""As many sums of one tile go side by side: more would wait for none, fewer for each other."""
+
+TURNS = 4
+"""As many sums of one row at most."""
+
+ADDITIONS = 128
+"""What so many additions read stays in the cache for all elements."""
+
+
+def write_sum(one: Sum, how: GatherSums) -> None:
+    """Put the nest of one sum before the nest that has it."""
+    SumWriter(one, how).write()
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Where the terms of some rows are added up."""
+
+    type_: Attribute
+    height: int
+    turns: int
+    cells: list[list[SSAValue]] = field(default_factory=list[list[SSAValue]])
+    """Of each row."""
+
+    def made(self, like: str | None, writer: Writer) -> Tile:
+        """The same with cells, which are 0."""
+        nothing = zero(self.type_, writer)
+        for _ in range(self.height):
+            row = [
+                writer.emit(memref.AllocaOp.get(self.type_, shape=[])) for _ in range(self.turns)
+            ]
+            for cell in row:
+                cell.name_hint = like
+                writer.block.add_op(stored(nothing, cell, [], writer))
+            self.cells.append(row)
+        return self
+
+    def total(self, row: int, writer: Writer) -> SSAValue:
+        """The sum of a row, still as wide as the tile."""
+        return added([writer.emit(memref.LoadOp.get(c, [])) for c in self.cells[row]], writer)
+
+
+class SumWriter:
+    """Writes the nest of one sum."""
+
+    def __init__(self, one: Sum, how: GatherSums) -> None:
+        self.sum = one
+        self.nest = one.nest
+        self.how = how
+        self.before = Before(self.nest.outermost)
+        self.signs = self.nest.signs(one)
+        self.zero = self.before.constant(0)
+        self.counts = self._counts()
+        self.at: dict[SSAValue, SSAValue] = {}
+        """Where each counter is, counted in the direction in which its loop runs."""
+        self.first: dict[array.LoopOp, tuple[SSAValue, SSAValue]] = {}
+        """Where the loops that are summed begin, and how far they go, where that differs."""
+        self.like = one.target.base.name_hint
+
+    def _counts(self) -> dict[array.LoopOp, SSAValue]:
+        """How far each loop goes: nowhere where any of them does not run at all."""
+        before, counts = self.before, self.nest.counts
+        natural = {
+            loop: before.number(extreme("max", counts[loop.induction], Affine()))
+            for loop in self.nest.loops
+        }
+        holds = [before.compare("sgt", n, self.zero) for n in natural.values()]
+        some = holds[0]
+        for condition in holds[1:]:
+            some = before.emit(arith.AndIOp(some, condition))
+        return {
+            loop: before.emit(arith.SelectOp(some, n, self.zero)) for loop, n in natural.items()
+        }
+
+    # The loops.
+
+    def write(self) -> None:
+        """A nest for each strip of columns: each is one that has few numbers to keep."""
+        for k, strip in enumerate(self._strips()):
+            self.strip = strip
+            self.heights = self.how.heights[-2:] if self.sum.is_dot else self.how.heights
+            if k:
+                self.heights = self.how.heights[-1:]
+            made = Block()
+            self._blocks(Writer(made, self.nest.outermost))
+            for op in list(made.ops):
+                op.detach()
+                if isinstance(op, array.LoopOp):
+                    op.attributes[array.SMALL] = UnitAttr()
+                self.before.insert(op)
+
+    def _blocks(self, writer: Writer) -> None:
+        """Blocks of additions, where there are many."""
+        one = self.sum
+        first = one.summed[0]
+        if one.is_dot or self.how.threads or first in self._paired():
+            self._elements(writer, self.how.threads)
+            return
+        inner = self.before.constant(1)
+        for loop in one.summed[1:]:
+            if loop not in self._paired():
+                inner = self.before.emit(arith.MuliOp(inner, self.counts[loop]))
+        unit = self.before.constant(1)
+        few = self.before.emit(arith.MaxSIOp(inner, unit))
+        size = self.before.emit(arith.DivSIOp(self.before.constant(ADDITIONS), few))
+        size = self.before.emit(arith.MaxSIOp(size, unit))
+        count = self._where(self.counts[first])
+        more = self.before.plus(count, self.before.minus_one(size))
+        blocks = self.before.emit(arith.FloorDivSIOp(more, size))
+
+        def block(counter: SSAValue, at: Writer) -> None:
+            start = at.emit(arith.MuliOp(counter, size))
+            left = at.emit(arith.SubiOp(count, start))
+            self.first[first] = start, at.emit(arith.MinSIOp(left, size))
+            self._elements(at, threads=False)
+
+        looped(blocks, first, writer, block)
+        del self.first[first]
+
+    def _where(self, count: SSAValue) -> SSAValue:
+        """So many, where the strip has columns."""
+        some = self.before.compare("sgt", self.strip.count, self.zero)
+        return self.before.emit(arith.SelectOp(some, count, self.zero))
+
+    def _paired(self) -> set[array.LoopOp]:
+        return {place.other for place in self.sum.places if place.other is not None}
+
+    def _elements(self, writer: Writer, threads: bool) -> None:
+        """The loops over what the elements move with, but for rows and columns."""
+        one = self.sum
+        places = [p for p in one.places if p.loop not in (one.rows, self.nest.leaf)]
+        self._outer(places, writer, threads)
+
+    def _outer(self, places: Sequence[Place], writer: Writer, threads: bool) -> None:
+        if not places:
+            self._tiles(writer)
+            return
+        place, *inner = places
+
+        def body(counter: SSAValue, at: Writer) -> None:
+            self._enter(place, counter, at)
+            self._outer(inner, at, threads=False)
+
+        made = looped(self._reach(place), place.loop, writer, body)
+        if threads:
+            made.attributes[array.CLAIMED] = UnitAttr()
+
+    def _reach(self, place: Place) -> SSAValue:
+        """How many elements there are along an axis."""
+        count = self._where(self.counts[place.loop])
+        if place.other is None:
+            return count
+        both = self.before.plus(count, self.counts[place.other])
+        less = self.before.minus_one(both)
+        return self._where(self.before.emit(arith.MaxSIOp(less, self.zero)))
+
+    def _enter(self, place: Place, counter: SSAValue, at: Writer) -> None:
+        self.at[place.loop.induction] = counter
+        if place.other is None:
+            return
+        count, other = self.counts[place.loop], self.counts[place.other]
+        beyond = at.emit(arith.SubiOp(counter, self.before.minus_one(count)))
+        start = at.emit(arith.MaxSIOp(beyond, self.zero))
+        until = at.emit(arith.MinSIOp(at.sum(counter, 1), other))
+        self.first[place.other] = start, at.emit(arith.SubiOp(until, start))
+
+    def _tiles(self, writer: Writer) -> None:
+        if self.sum.is_dot:
+            self._rows(writer, self._dot)
+            return
+        leaf, strip = self.nest.leaf, self.strip
+
+        def body(counter: SSAValue, at: Writer) -> None:
+            self.at[leaf.induction] = at.sum(strip.start, at.times(counter, strip.lanes))
+            self._rows(at, self._tile)
+
+        looped(strip.count, leaf, writer, body)
+
+    def _strips(self) -> list[Strip]:
+        element = self.sum.store.value.type
+        assert isinstance(element, AnyFloat)
+        widths = dict.fromkeys((*self.how.widths, element.bitwidth // 8))
+        return strips_of(list(widths), self.counts[self.nest.leaf], element, self.before)
+
+    def _rows(self, writer: Writer, tile: Callable[[int, Writer], None]) -> None:
+        """The tiles of each height, the highest first."""
+        rows = self.sum.rows
+        if rows is None:
+            tile(1, writer)
+            return
+        left, start = self._where(self.counts[rows]), self.zero
+        for height in self.heights:
+            count = self.before.emit(arith.FloorDivSIOp(left, self.before.constant(height)))
+
+            def body(
+                counter: SSAValue, at: Writer, height: int = height, start: SSAValue = start
+            ) -> None:
+                self.at[rows.induction] = at.sum(start, at.times(counter, height))
+                tile(height, at)
+
+            looped(count, rows, writer, body)
+            done = self.before.times(count, height)
+            start = self.before.plus(start, done)
+            left = self.before.emit(arith.SubiOp(left, done))
+
+    # A tile.
+
+    def _tile(self, height: int, writer: Writer) -> None:
+        type_ = lanes_type(self.strip)
+        innermost = self.sum.summed[-1]
+        turns = 1 if innermost in self._paired() else max(1, min(TURNS, SUMS // height))
+        tile = Tile(type_, height, turns).made(self.like, writer)
+        self._sums(self.sum.summed, tile, writer)
+        for row in range(height):
+            self._add(tile.total(row, writer), type_, row, writer)
+
+    def _dot(self, height: int, writer: Writer) -> None:
+        leaf, strip = self.nest.leaf, self.strip
+        outer = [loop for loop in self.sum.summed if loop is not leaf]
+        tile = Tile(lanes_type(strip), height, 1).made(self.like, writer)
+
+        def body(counter: SSAValue, at: Writer) -> None:
+            self.at[leaf.induction] = at.sum(strip.start, at.times(counter, strip.lanes))
+            self._sums(outer, tile, at)
+
+        looped(strip.count, leaf, writer, body)
+        for row in range(height):
+            found = lanes_of(tile.total(row, writer), writer)
+            self._add(added(found, writer), self.sum.store.value.type, row, writer)
+
+    def _sums(self, loops: Sequence[array.LoopOp], tile: Tile, writer: Writer) -> None:
+        """The loops that add, and in them what is added."""
+        if not loops:
+            Terms(self, tile, None).write(writer)
+            return
+        loop, *inner = loops
+        start, count = self.first.get(loop, (self.zero, self.counts[loop]))
+        if inner or tile.turns == 1:
+            self._sum(loop, start, count, inner, tile, writer)
+            return
+        turns = self.before.constant(tile.turns)
+        full = writer.emit(arith.FloorDivSIOp(count, turns))
+
+        def body(counter: SSAValue, at: Writer) -> None:
+            self.at[loop.induction] = at.sum(start, at.times(counter, tile.turns))
+            Terms(self, tile, loop.induction).write(at)
+
+        looped(full, loop, writer, body)
+        done = writer.times(full, tile.turns)
+        rest = writer.emit(arith.SubiOp(count, done))
+        short = Tile(tile.type_, tile.height, 1, tile.cells)
+        self._sum(loop, writer.sum(start, done), rest, (), short, writer)
+
+    def _sum(
+        self,
+        loop: array.LoopOp,
+        start: SSAValue,
+        count: SSAValue,
+        inner: Sequence[array.LoopOp],
+        tile: Tile,
+        writer: Writer,
+    ) -> None:
+        pair = next((p for p in self.sum.places if p.other is loop), None)
+
+        def body(counter: SSAValue, at: Writer) -> None:
+            place = counter if start is self.zero else at.sum(start, counter)
+            self.at[loop.induction] = place
+            if pair is None:
+                self._sums(inner, tile, at)
+                return
+            whole = self.at[pair.loop.induction]
+            self.at[pair.loop.induction] = at.emit(arith.SubiOp(whole, place))
+            self._sums(inner, tile, at)
+            self.at[pair.loop.induction] = whole
+
+        looped(count, loop, writer, body)
+
+    def _add(self, total: SSAValue, type_: Attribute, row: int, writer: Writer) -> None:
+        """Add what a row got to where it is."""
+        terms = Terms(self, Tile(type_, row + 1, 1), None)
+        target = terms.target(row, writer)
+        old = writer.emit(load_of(type_, self.sum.target.base, target))
+        made = added([old, total], writer)
+        if isinstance(type_, VectorType):
+            op: Operation = vector.StoreOp(made, self.sum.target.base, target)
+        else:
+            op = memref.StoreOp.get(made, self.sum.target.base, target)
+        op.location = writer.like.location
+        writer.block.add_op(op)
+
+
+class Terms:
+    """Writes the terms of a tile, each number once."""
+
+    def __init__(self, to: SumWriter, tile: Tile, turned: SSAValue | None) -> None:
+        self.to = to
+        self.sum = to.sum
+        self.tile = tile
+        self.turned = turned
+        """The counter that takes turns."""
+        self.known: dict[object, SSAValue] = {}
+        rows = to.sum.rows
+        self.row = None if rows is None else rows.induction
+        self.leaf = to.nest.leaf.induction
+
+    def write(self, writer: Writer) -> None:
+        tile = self.tile
+        for turn in range(tile.turns):
+            for row in range(tile.height):
+                term = self.value(self.sum.term, row, turn, writer)
+                cell = tile.cells[row][turn]
+                total = writer.emit(memref.LoadOp.get(cell, []))
+                made = added([total, self.widened(term, writer)], writer)
+                writer.block.add_op(stored(made, cell, [], writer))
+
+    def value(self, value: SSAValue, row: int, turn: int, writer: Writer) -> SSAValue:
+        """A number of the term; a vector where it differs along a row."""
+        if is_outside(value, self.sum.nest.outermost):
+            return value
+        counters = self.sum.counters_of(value)
+        key = (
+            value,
+            row if self.row in counters else 0,
+            turn if self.turned in counters else 0,
+        )
+        if key not in self.known:
+            self.known[key] = self._written(value, row, turn, self.leaf in counters, writer)
+        return self.known[key]
+
+    def _written(
+        self, value: SSAValue, row: int, turn: int, wide: bool, writer: Writer
+    ) -> SSAValue:
+        type_ = self.tile.type_ if wide else value.type
+        if value in self.sum.factors:
+            element = self.sum.factors[value]
+            made = load_of(type_, element.base, self.indices(element, row, turn, writer))
+        else:
+            op = value.owner
+            assert isinstance(op, Operation)
+            operands = [self.value(o, row, turn, writer) for o in op.operands]
+            if wide:
+                operands = [self.widened(o, writer) for o in operands]
+            made = type(op).create(
+                operands=operands,
+                result_types=[type_],
+                properties=op.properties,
+                attributes=op.attributes,
+            )
+        result = writer.emit(made)
+        result.name_hint = value.name_hint
+        return result
+
+    def widened(self, value: SSAValue, writer: Writer) -> SSAValue:
+        if not isinstance(self.tile.type_, VectorType) or isinstance(value.type, VectorType):
+            return value
+        key = "wide", value
+        if key not in self.known:
+            self.known[key] = writer.emit(vector.BroadcastOp(value, self.tile.type_))
+        return self.known[key]
+
+    # Subscripts.
+
+    def target(self, row: int, writer: Writer) -> list[SSAValue]:
+        return self.indices(self.sum.target, row, 0, writer, gathered=True)
+
+    def indices(
+        self, element: Element, row: int, turn: int, writer: Writer, *, gathered: bool = False
+    ) -> list[SSAValue]:
+        return [self.index(f, row, turn, writer, gathered) for f in element.subscripts]
+
+    def index(self, form: Affine, row: int, turn: int, writer: Writer, gathered: bool) -> SSAValue:
+        """A subscript; `gathered`: of an element, whose summed counters stand at their beginning."""
+        offset, at, signs = 0, self.to.at, self.to.signs
+        rest, moving = self.sum.nest.rest(form), list[tuple[SSAValue, int]]()
+        summed = {loop.induction for loop in self.sum.summed} if gathered else set()
+        for counter, sign in signs.items():
+            factor = form.terms.get(counter, 0)
+            if not factor:
+                continue
+            if sign < 0:
+                rest = rest + (self.sum.nest.counts[counter] - 1) * factor
+            if counter in summed:
+                continue
+            offset += (
+                factor * sign * (row * (counter is self.row) + turn * (counter is self.turned))
+            )
+            moving.append((at[counter], factor * sign))
+        key = ("index", rest, tuple(moving))
+        if key not in self.known:
+            self.known[key] = self._combined(rest, moving, writer)
+        place = self.known[key]
+        if offset:
+            key = ("index", rest, tuple(moving), offset)
+            if key not in self.known:
+                self.known[key] = writer.sum(place, offset)
+            place = self.known[key]
+        return place
+
+    def _combined(
+        self, rest: Affine, moving: Sequence[tuple[SSAValue, int]], writer: Writer
+    ) -> SSAValue:
+        total = None if rest == Affine() and moving else self.to.before.number(rest)
+        for value, factor in moving:
+            term = value if factor == 1 else writer.times(value, factor)
+            total = term if total is None else writer.emit(arith.AddiOp(total, term))
+        assert total is not None
+        return total
+
+
+def looped(
+    count: SSAValue, like: array.LoopOp, writer: Writer, fill: Callable[[SSAValue, Writer], None]
+) -> array.LoopOp:
+    """A loop, its body filled."""
+    body, at = body_like(like)
+    fill(body.args[0], at)
+    made = loop_of(count, body, like)
+    writer.block.add_op(made)
+    return made
+
+
+def lanes_type(strip: Strip) -> Attribute:
+    """A number where the strip is one column."""
+    return strip.vector if strip.lanes > 1 else strip.vector.element_type
+
+
+def zero(type_: Attribute, writer: Writer) -> SSAValue:
+    element = type_.element_type if isinstance(type_, VectorType) else type_
+    assert isinstance(element, AnyFloat)
+    nothing = writer.emit(arith.ConstantOp(FloatAttr(0.0, element)))
+    return (
+        writer.emit(vector.BroadcastOp(nothing, type_))
+        if isinstance(type_, VectorType)
+        else nothing
+    )
+
+
+def load_of(type_: Attribute, base: SSAValue, indices: Sequence[SSAValue]) -> Operation:
+    if isinstance(type_, VectorType):
+        return vector.LoadOp(base, indices, type_)
+    return memref.LoadOp.get(base, indices)
+
+
+def stored(
+    value: SSAValue, cell: SSAValue, indices: Sequence[SSAValue], writer: Writer
+) -> Operation:
+    made = memref.StoreOp.get(value, cell, indices)
+    made.location = writer.like.location
+    return made
+
+
+def added(terms: Sequence[SSAValue], writer: Writer) -> SSAValue:
+    """The sum of the terms, in a tree."""
+    while len(terms) > 1:
+        half = (len(terms) + 1) // 2
+        terms = [
+            *(plus(a, b, writer) for a, b in zip(terms, terms[half:], strict=False)),
+            *terms[len(terms) - half : half],
+        ]
+    return terms[0]
+
+
+def plus(a: SSAValue, b: SSAValue, writer: Writer) -> SSAValue:
+    made = arith.AddfOp(a, b)
+    made.attributes["ad.adjoint"] = UnitAttr()
+    return writer.emit(made)
+
+
+def lanes_of(value: SSAValue, writer: Writer) -> list[SSAValue]:
+    """The numbers of a vector."""
+    if not isinstance(value.type, VectorType):
+        return [value]
+    (lanes,) = value.type.get_shape()
+    return [
+        writer.emit(vector.ExtractOp(value, [writer.constant(k)], value.type.element_type))
+        for k in range(lanes)
+    ]
