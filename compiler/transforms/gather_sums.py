@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block
 from xdsl.passes import ModulePass
-from xdsl.traits import Pure
 
 from ...dialects import array
 from ..rules import evaluates_body
@@ -21,10 +20,10 @@ from .maps_as_loops import as_loop, is_adjoint, may_be_loop
 from .memory_effects import functions
 from .register_tiles import BYTES
 from .sum_nests import Sum, SumNest
-from .sum_tiles import write_sum
+from .sum_tiles import write_sums
 from .tile_registers import chain_around, is_plain
 
-HEIGHTS = 6, 3, 1
+HEIGHTS = 3, 1
 """As many rows share what they read; the rest goes in tiles of fewer."""
 
 
@@ -39,7 +38,7 @@ class GatherSums(ModulePass):
     """Elements are for threads."""
     heights: tuple[int, ...] = HEIGHTS
     """Of tiles, in rows: the highest first."""
-    widths: tuple[int, ...] = BYTES
+    widths: tuple[int, ...] = BYTES[:1]
     """Of tiles, in bytes: the widest first."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -99,62 +98,30 @@ def gather(function: func.FuncOp, leaf: Leaf, how: GatherSums) -> bool:
 
 
 def gather_loop(function: func.FuncOp, leaf: array.LoopOp, how: GatherSums) -> bool:
+    """The same for a loop, with as many of the loops around it as can be."""
     loops = [leaf, *chain_around(leaf)][::-1]
     while len(loops) > 2:
-        nest = SumNest(function, loops, how.fastmath)
-        found = [one for one in nest.sums() if fits(one)]
-        if any(map(pays, found)):
-            take(found, how)
+        found = SumNest(function, loops, how.fastmath).sums()
+        if found and all(map(fits, found)) and any(map(pays, found)):
+            write_sums(found, how)
             return True
         loops = loops[1:]
     return False
 
 
 def fits(one: Sum) -> bool:
-    """Whether a tile's vectors lie side by side."""
+    """Whether the innermost loop goes along rows, in vectors, of all that is touched."""
     nest = one.nest
-    leaf = nest.leaf
-    if any(leaf in (p.loop, p.other) for p in one.places if p.other is not None):
+    if any(nest.leaf in (p.loop, p.other) for p in one.places if p.other is not None):
         return False
-    if not one.summed or any(loop.trips.first_use is not None for loop in nest.loops):
-        return False
-    sign = nest.signs(one).get(leaf.induction, 1)
-    ways = [nest.way(element, sign) for element in one.factors.values()]
-    return "far" not in ways and nest.way(one.target, sign) != "far"
+    sign = nest.signs(one).get(nest.leaf.induction, 1)
+    elements = [one.target, *one.factors.values()]
+    return bool(one.summed) and all(nest.way(e, sign) != "far" for e in elements)
 
 
 def pays(one: Sum) -> bool:
     """Whether elements leave registers between two of their terms as it is."""
     if one.summed == [one.nest.leaf]:
         return False
-    if one.is_dot or len(one.summed) == len(one.nest.loops) - 1:
-        return True
     last = one.nest.loops[-1 - len(one.summed) : -1]
-    return one.summed != list(last)
-
-
-def take(found: list[Sum], how: GatherSums) -> None:
-    nest = found[0].nest
-    for one in found:
-        write_sum(one, how)
-    stores = [op for op in nest.ops if isinstance(op, memref.StoreOp)]
-    if len(found) == len(stores):
-        nest.outermost.detach()
-        nest.outermost.erase(safe_erase=False)
-        return
-    for one in found:
-        without(one)
-
-
-def without(one: Sum) -> None:
-    """Leave a statement out of the nest, with what nobody else reads."""
-    pending: list[Operation] = [one.store]
-    while pending:
-        op = pending.pop()
-        unread = not any(result.first_use for result in op.results)
-        if op.parent is None or not unread:
-            continue
-        if op is one.store or op.has_trait(Pure) or isinstance(op, memref.LoadOp):
-            pending += [o.owner for o in op.operands if isinstance(o.owner, Operation)]
-            op.detach()
-            op.erase()
+    return one.is_dot or one.rows is None or one.summed != list(last)

@@ -84,7 +84,7 @@ def write_tiles(nest: Tiled, how: TileRegisters) -> None:
         made.attributes[array.CLAIMED] = UnitAttr()
     before.insert(made)
     covered = before.emit(arith.SelectOp(long, strips[-1].end(before), zero))
-    leave(nest, before, number, covered)
+    leave(rows, leaf, before, number, covered)
 
 
 def worth(nest: Tiled, lanes: int, before: Before) -> tuple[SSAValue, SSAValue]:
@@ -108,9 +108,10 @@ def worth(nest: Tiled, lanes: int, before: Before) -> tuple[SSAValue, SSAValue]:
     return before.emit(arith.AndIOp(long, enough)), before.emit(arith.MaxSIOp(together, one))
 
 
-def leave(nest: Tiled, before: Before, number: SSAValue, columns: SSAValue) -> None:
-    """Let the nest go on from a column."""
-    rows, leaf = nest.rows, nest.leaf
+def leave(
+    rows: array.LoopOp, leaf: array.LoopOp, before: Before, number: SSAValue, columns: SSAValue
+) -> None:
+    """Let the nest go on from a column; `number`: the trips of its outermost loop, over rows."""
     assert leaf.count is not None
     if rows.trips.first_use is not None:
         rows.trips.replace_all_uses_with(number)

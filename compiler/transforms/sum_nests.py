@@ -115,8 +115,10 @@ class SumNest:
             yield from (o for o in loop.body.block.ops if not isinstance(o, array.LoopOp))
 
     def sums(self) -> list[Sum]:
-        """The statements whose elements may have their terms one after the other; none where one is no sum."""
+        """The statements, where the elements of each may have their terms one after the other; else none."""
         if not all(known_before(count, self.outermost) for count in self.counts.values()):
+            return []
+        if any(loop.trips.first_use is not None for loop in self.loops):
             return []
         if not all(map(is_scalar_code, self.ops)):
             return []
@@ -127,8 +129,10 @@ class SumNest:
         loads = [op for op in self.ops if isinstance(op, memref.LoadOp) and op not in free]
         if any(self.alias.may_alias(a.memref, b.memref) for a in loads for b in stores):
             return []
-        found = [self._sum(op) for op in stores]
-        return [one for one in found if one is not None and self._places(one)]
+        if len({op.value.type for op in stores}) > 1:
+            return []
+        found = [one for op in stores if (one := self._sum(op)) is not None and self._places(one)]
+        return found if len(found) == len(stores) else []
 
     def element(self, op: memref.LoadOp | memref.StoreOp) -> Element | None:
         (access,) = accesses(op)

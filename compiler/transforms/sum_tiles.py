@@ -30,7 +30,7 @@ from ..analysis.affine import Affine, extreme
 from .hoist_checks import Before
 from .interchange import Writer, body_like, is_outside, loop_of
 from .raise_products import Element
-from .register_tiles import Strip, strips_of
+from .register_tiles import Strip, leave, strips_of
 
 if TYPE_CHECKING:
     from .gather_sums import GatherSums
@@ -46,9 +46,17 @@ ADDITIONS = 128
 """What so many additions read stays in the cache for all elements."""
 
 
-def write_sum(one: Sum, how: GatherSums) -> None:
-    """Put the nest of one sum before the nest that has it."""
-    SumWriter(one, how).write()
+def write_sums(found: Sequence[Sum], how: GatherSums) -> None:
+    """Put a nest for each sum before the nest that has them, which is left with the last columns."""
+    writers = [SumWriter(one, how) for one in found]
+    for writer in writers:
+        writer.write()
+    nest, before, last = found[0].nest, writers[0].before, writers[0].strips[-1]
+    count = nest.outermost.count
+    assert count is not None
+    number = before.emit(arith.MaxSIOp(count, before.constant(0)))
+    leave(nest.outermost, nest.leaf, before, number, last.end(before))
+    nest.outermost.attributes[array.SMALL] = UnitAttr()
 
 
 @dataclass(frozen=True)
@@ -95,6 +103,7 @@ class SumWriter:
         self.first: dict[array.LoopOp, tuple[SSAValue, SSAValue]] = {}
         """Where the loops that are summed begin, and how far they go, where that differs."""
         self.like = one.target.base.name_hint
+        self.strips = self._strips()
 
     def _counts(self) -> dict[array.LoopOp, SSAValue]:
         """How far each loop goes: nowhere where any of them does not run at all."""
@@ -115,11 +124,9 @@ class SumWriter:
 
     def write(self) -> None:
         """A nest for each strip of columns: each is one that has few numbers to keep."""
-        for k, strip in enumerate(self._strips()):
+        for k, strip in enumerate(self.strips):
             self.strip = strip
-            self.heights = self.how.heights[-2:] if self.sum.is_dot else self.how.heights
-            if k:
-                self.heights = self.how.heights[-1:]
+            self.heights = self.how.heights[-1:] if k else self.how.heights
             made = Block()
             self._blocks(Writer(made, self.nest.outermost))
             for op in list(made.ops):
@@ -217,9 +224,7 @@ class SumWriter:
 
     def _strips(self) -> list[Strip]:
         element = self.sum.store.value.type
-        assert isinstance(element, AnyFloat)
-        widths = dict.fromkeys((*self.how.widths, element.bitwidth // 8))
-        return strips_of(list(widths), self.counts[self.nest.leaf], element, self.before)
+        return strips_of(self.how.widths, self.counts[self.nest.leaf], element, self.before)
 
     def _rows(self, writer: Writer, tile: Callable[[int, Writer], None]) -> None:
         """The tiles of each height, the highest first."""
