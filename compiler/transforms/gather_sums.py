@@ -116,12 +116,12 @@ def fits(one: Sum) -> bool:
         return False
     sign = nest.signs(one).get(nest.leaf.induction, 1)
     elements = [one.target, *one.factors.values()]
-    return bool(one.summed) and all(nest.way(e, sign) != "far" for e in elements)
+    return all(nest.way(e, sign) != "far" for e in elements)
 
 
 def pays(one: Sum) -> bool:
     """Whether elements leave registers between two of their terms as it is."""
-    if one.summed == [one.nest.leaf]:
+    if not one.summed or one.summed == [one.nest.leaf]:
         return False
     last = one.nest.loops[-1 - len(one.summed) : -1]
     return one.is_dot or one.rows is None or one.summed != list(last)

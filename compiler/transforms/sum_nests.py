@@ -200,7 +200,7 @@ class SumNest:
             factors = {form.terms[loop.induction] for loop in loops}
             if len(loops) > 2 or seen.intersection(loops):
                 return False
-            if len(loops) == 2 and factors not in ({1}, {-1}):
+            if len(loops) == 2 and not factors <= {1, -1}:
                 return False
             seen.update(loops)
             if loops:

@@ -31,6 +31,7 @@ from .hoist_checks import Before
 from .interchange import Writer, body_like, is_outside, loop_of
 from .raise_products import Element
 from .register_tiles import Strip, leave, strips_of
+from .scalar_nests import inner_loops
 
 if TYPE_CHECKING:
     from .gather_sums import GatherSums
@@ -131,16 +132,25 @@ class SumWriter:
             self._blocks(Writer(made, self.nest.outermost))
             for op in list(made.ops):
                 op.detach()
-                if isinstance(op, array.LoopOp):
-                    op.attributes[array.SMALL] = UnitAttr()
                 self.before.insert(op)
+                if isinstance(op, array.LoopOp):
+                    self._mark(op)
+
+    def _mark(self, loop: array.LoopOp) -> None:
+        """Nothing in the loop gains from being unrolled; its elements are for threads."""
+        if not self.how.threads:
+            loop.attributes[array.SMALL] = UnitAttr()
+            return
+        loop.attributes[array.CLAIMED] = UnitAttr()
+        for inner in inner_loops(loop):
+            inner.attributes[array.SMALL] = UnitAttr()
 
     def _blocks(self, writer: Writer) -> None:
         """Blocks of additions, where there are many."""
         one = self.sum
-        first = one.summed[0]
-        if one.is_dot or self.how.threads or first in self._paired():
-            self._elements(writer, self.how.threads)
+        first = one.summed[0] if one.summed else None
+        if first is None or one.is_dot or self.how.threads or first in self._paired():
+            self._elements(writer)
             return
         inner = self.before.constant(1)
         for loop in one.summed[1:]:
@@ -158,7 +168,7 @@ class SumWriter:
             start = at.emit(arith.MuliOp(counter, size))
             left = at.emit(arith.SubiOp(count, start))
             self.first[first] = start, at.emit(arith.MinSIOp(left, size))
-            self._elements(at, threads=False)
+            self._elements(at)
 
         looped(blocks, first, writer, block)
         del self.first[first]
@@ -171,13 +181,13 @@ class SumWriter:
     def _paired(self) -> set[array.LoopOp]:
         return {place.other for place in self.sum.places if place.other is not None}
 
-    def _elements(self, writer: Writer, threads: bool) -> None:
+    def _elements(self, writer: Writer) -> None:
         """The loops over what the elements move with, but for rows and columns."""
         one = self.sum
         places = [p for p in one.places if p.loop not in (one.rows, self.nest.leaf)]
-        self._outer(places, writer, threads)
+        self._outer(places, writer)
 
-    def _outer(self, places: Sequence[Place], writer: Writer, threads: bool) -> None:
+    def _outer(self, places: Sequence[Place], writer: Writer) -> None:
         if not places:
             self._tiles(writer)
             return
@@ -185,11 +195,9 @@ class SumWriter:
 
         def body(counter: SSAValue, at: Writer) -> None:
             self._enter(place, counter, at)
-            self._outer(inner, at, threads=False)
+            self._outer(inner, at)
 
-        made = looped(self._reach(place), place.loop, writer, body)
-        if threads:
-            made.attributes[array.CLAIMED] = UnitAttr()
+        looped(self._reach(place), place.loop, writer, body)
 
     def _reach(self, place: Place) -> SSAValue:
         """How many elements there are along an axis."""
@@ -251,8 +259,8 @@ class SumWriter:
 
     def _tile(self, height: int, writer: Writer) -> None:
         type_ = lanes_type(self.strip)
-        innermost = self.sum.summed[-1]
-        turns = 1 if innermost in self._paired() else max(1, min(TURNS, SUMS // height))
+        alone = not self.sum.summed or self.sum.summed[-1] in self._paired()
+        turns = 1 if alone else max(1, min(TURNS, SUMS // height))
         tile = Tile(type_, height, turns).made(self.like, writer)
         self._sums(self.sum.summed, tile, writer)
         for row in range(height):
