@@ -30,8 +30,7 @@ from ..analysis.affine import Affine, extreme
 from .hoist_checks import Before
 from .interchange import Writer, body_like, is_outside, loop_of
 from .raise_products import Element
-from .register_tiles import Strip, leave, strips_of
-from .scalar_nests import inner_loops
+from .register_tiles import Strip, as_written, leave, strips_of
 
 if TYPE_CHECKING:
     from .gather_sums import GatherSums
@@ -134,16 +133,7 @@ class SumWriter:
                 op.detach()
                 self.before.insert(op)
                 if isinstance(op, array.LoopOp):
-                    self._mark(op)
-
-    def _mark(self, loop: array.LoopOp) -> None:
-        """Nothing in the loop gains from being unrolled; its elements are for threads."""
-        if not self.how.threads:
-            loop.attributes[array.SMALL] = UnitAttr()
-            return
-        loop.attributes[array.CLAIMED] = UnitAttr()
-        for inner in inner_loops(loop):
-            inner.attributes[array.SMALL] = UnitAttr()
+                    as_written(op, self.how.threads)
 
     def _blocks(self, writer: Writer) -> None:
         """Blocks of additions, where there are many."""

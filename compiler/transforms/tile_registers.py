@@ -147,7 +147,7 @@ After, with `rows=2 widths=32`::
           array.yield
         }
         array.yield
-      }
+      } {small}
       %73 = arith.select %16, %6, %0 : index
       %74 = arith.subi %l, %73 : index
       %75 = arith.cmpi sgt, %74, %0 : index
