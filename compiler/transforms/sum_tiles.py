@@ -4,12 +4,12 @@ Where the innermost loop moves from element to element, a tile is some rows of a
 
     for s in blocks of additions:                             # what is read for them stays in the cache
         for a in ...:                                         # what else the elements move with
-            for f in range(0, l - 7, 8):                      # then strips of four columns, and of one
-                for c in range(0, n - 5, 6):                  # then three rows at a time, and one
-                    t = [0] * 6
+            for f in range(0, l - 7, 8):
+                for c in range(0, n - 2, 3):                  # then a row that is left over
+                    t = [0] * 3
                     for i in s, j in ...:
-                        t = [t[d] + x[i, j, c + d] * y[i, j, f : f + 8] for d in range(6)]
-                    k[a, c : c + 6, f : f + 8] += t
+                        t = [t[d] + x[i, j, c + d] * y[i, j, f : f + 8] for d in range(3)]
+                    k[a, c : c + 3, f : f + 8] += t
 
 A tile of few rows has several sums for each, which take turns. Where the innermost loop adds to one element,
 too, the lanes of the tile's vectors are sums of their own, added up at the end.
@@ -18,19 +18,18 @@ too, the lanes of the tile's vectors are sums of their own, added up at the end.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, memref, vector
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, UnitAttr, VectorType
+from xdsl.dialects.builtin import UnitAttr, VectorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
 from ..analysis.affine import Affine, extreme
 from .hoist_checks import Before
-from .interchange import Writer, body_like, is_outside, loop_of
-from .raise_products import Element
+from .interchange import Writer, body_like, loop_of
 from .register_tiles import Strip, as_written, leave, strips_of
+from .sum_terms import Terms, Tile, added, lanes_of, load_of
 
 if TYPE_CHECKING:
     from .gather_sums import GatherSums
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
 
 SUMS = 6
 """As many sums of one tile go side by side: more would wait for none, fewer for each other."""
-
-TURNS = 4
-"""As many sums of one row at most."""
 
 ADDITIONS = 128
 """What so many additions read stays in the cache for all elements."""
@@ -57,34 +53,6 @@ def write_sums(found: Sequence[Sum], how: GatherSums) -> None:
     number = before.emit(arith.MaxSIOp(count, before.constant(0)))
     leave(nest.outermost, nest.leaf, before, number, last.end(before))
     nest.outermost.attributes[array.SMALL] = UnitAttr()
-
-
-@dataclass(frozen=True)
-class Tile:
-    """Where the terms of some rows are added up."""
-
-    type_: Attribute
-    height: int
-    turns: int
-    cells: list[list[SSAValue]] = field(default_factory=list[list[SSAValue]])
-    """Of each row."""
-
-    def made(self, like: str | None, writer: Writer) -> Tile:
-        """The same with cells, which are 0."""
-        nothing = zero(self.type_, writer)
-        for _ in range(self.height):
-            row = [
-                writer.emit(memref.AllocaOp.get(self.type_, shape=[])) for _ in range(self.turns)
-            ]
-            for cell in row:
-                cell.name_hint = like
-                writer.block.add_op(stored(nothing, cell, [], writer))
-            self.cells.append(row)
-        return self
-
-    def total(self, row: int, writer: Writer) -> SSAValue:
-        """The sum of a row, still as wide as the tile."""
-        return added([writer.emit(memref.LoadOp.get(c, [])) for c in self.cells[row]], writer)
 
 
 class SumWriter:
@@ -248,9 +216,9 @@ class SumWriter:
     # A tile.
 
     def _tile(self, height: int, writer: Writer) -> None:
-        type_ = lanes_type(self.strip)
+        type_ = self.strip.vector
         alone = not self.sum.summed or self.sum.summed[-1] in self._paired()
-        turns = 1 if alone else max(1, min(TURNS, SUMS // height))
+        turns = 1 if alone else max(1, min(self.how.turns, SUMS // height))
         tile = Tile(type_, height, turns).made(self.like, writer)
         self._sums(self.sum.summed, tile, writer)
         for row in range(height):
@@ -259,7 +227,7 @@ class SumWriter:
     def _dot(self, height: int, writer: Writer) -> None:
         leaf, strip = self.nest.leaf, self.strip
         outer = [loop for loop in self.sum.summed if loop is not leaf]
-        tile = Tile(lanes_type(strip), height, 1).made(self.like, writer)
+        tile = Tile(strip.vector, height, 1).made(self.like, writer)
 
         def body(counter: SSAValue, at: Writer) -> None:
             self.at[leaf.induction] = at.sum(strip.start, at.times(counter, strip.lanes))
@@ -319,8 +287,7 @@ class SumWriter:
 
     def _add(self, total: SSAValue, type_: Attribute, row: int, writer: Writer) -> None:
         """Add what a row got to where it is."""
-        terms = Terms(self, Tile(type_, row + 1, 1), None)
-        target = terms.target(row, writer)
+        target = Terms(self, None, None).target(row, writer)
         old = writer.emit(load_of(type_, self.sum.target.base, target))
         made = added([old, total], writer)
         if isinstance(type_, VectorType):
@@ -329,124 +296,6 @@ class SumWriter:
             op = memref.StoreOp.get(made, self.sum.target.base, target)
         op.location = writer.like.location
         writer.block.add_op(op)
-
-
-class Terms:
-    """Writes the terms of a tile, each number once."""
-
-    def __init__(self, to: SumWriter, tile: Tile, turned: SSAValue | None) -> None:
-        self.to = to
-        self.sum = to.sum
-        self.tile = tile
-        self.turned = turned
-        """The counter that takes turns."""
-        self.known: dict[object, SSAValue] = {}
-        rows = to.sum.rows
-        self.row = None if rows is None else rows.induction
-        self.leaf = to.nest.leaf.induction
-
-    def write(self, writer: Writer) -> None:
-        tile = self.tile
-        for turn in range(tile.turns):
-            for row in range(tile.height):
-                term = self.value(self.sum.term, row, turn, writer)
-                cell = tile.cells[row][turn]
-                total = writer.emit(memref.LoadOp.get(cell, []))
-                made = added([total, self.widened(term, writer)], writer)
-                writer.block.add_op(stored(made, cell, [], writer))
-
-    def value(self, value: SSAValue, row: int, turn: int, writer: Writer) -> SSAValue:
-        """A number of the term; a vector where it differs along a row."""
-        if is_outside(value, self.sum.nest.outermost):
-            return value
-        counters = self.sum.counters_of(value)
-        key = (
-            value,
-            row if self.row in counters else 0,
-            turn if self.turned in counters else 0,
-        )
-        if key not in self.known:
-            self.known[key] = self._written(value, row, turn, self.leaf in counters, writer)
-        return self.known[key]
-
-    def _written(
-        self, value: SSAValue, row: int, turn: int, wide: bool, writer: Writer
-    ) -> SSAValue:
-        type_ = self.tile.type_ if wide else value.type
-        if value in self.sum.factors:
-            element = self.sum.factors[value]
-            made = load_of(type_, element.base, self.indices(element, row, turn, writer))
-        else:
-            op = value.owner
-            assert isinstance(op, Operation)
-            operands = [self.value(o, row, turn, writer) for o in op.operands]
-            if wide:
-                operands = [self.widened(o, writer) for o in operands]
-            made = type(op).create(
-                operands=operands,
-                result_types=[type_],
-                properties=op.properties,
-                attributes=op.attributes,
-            )
-        result = writer.emit(made)
-        result.name_hint = value.name_hint
-        return result
-
-    def widened(self, value: SSAValue, writer: Writer) -> SSAValue:
-        if not isinstance(self.tile.type_, VectorType) or isinstance(value.type, VectorType):
-            return value
-        key = "wide", value
-        if key not in self.known:
-            self.known[key] = writer.emit(vector.BroadcastOp(value, self.tile.type_))
-        return self.known[key]
-
-    # Subscripts.
-
-    def target(self, row: int, writer: Writer) -> list[SSAValue]:
-        return self.indices(self.sum.target, row, 0, writer, gathered=True)
-
-    def indices(
-        self, element: Element, row: int, turn: int, writer: Writer, *, gathered: bool = False
-    ) -> list[SSAValue]:
-        return [self.index(f, row, turn, writer, gathered) for f in element.subscripts]
-
-    def index(self, form: Affine, row: int, turn: int, writer: Writer, gathered: bool) -> SSAValue:
-        """A subscript; `gathered`: of an element, whose summed counters stand at their beginning."""
-        offset, at, signs = 0, self.to.at, self.to.signs
-        rest, moving = self.sum.nest.rest(form), list[tuple[SSAValue, int]]()
-        summed = {loop.induction for loop in self.sum.summed} if gathered else set()
-        for counter, sign in signs.items():
-            factor = form.terms.get(counter, 0)
-            if not factor:
-                continue
-            if sign < 0:
-                rest = rest + (self.sum.nest.counts[counter] - 1) * factor
-            if counter in summed:
-                continue
-            offset += (
-                factor * sign * (row * (counter is self.row) + turn * (counter is self.turned))
-            )
-            moving.append((at[counter], factor * sign))
-        key = ("index", rest, tuple(moving))
-        if key not in self.known:
-            self.known[key] = self._combined(rest, moving, writer)
-        place = self.known[key]
-        if offset:
-            key = ("index", rest, tuple(moving), offset)
-            if key not in self.known:
-                self.known[key] = writer.sum(place, offset)
-            place = self.known[key]
-        return place
-
-    def _combined(
-        self, rest: Affine, moving: Sequence[tuple[SSAValue, int]], writer: Writer
-    ) -> SSAValue:
-        total = None if rest == Affine() and moving else self.to.before.number(rest)
-        for value, factor in moving:
-            term = value if factor == 1 else writer.times(value, factor)
-            total = term if total is None else writer.emit(arith.AddiOp(total, term))
-        assert total is not None
-        return total
 
 
 def looped(
@@ -458,61 +307,3 @@ def looped(
     made = loop_of(count, body, like)
     writer.block.add_op(made)
     return made
-
-
-def lanes_type(strip: Strip) -> Attribute:
-    """A number where the strip is one column."""
-    return strip.vector if strip.lanes > 1 else strip.vector.element_type
-
-
-def zero(type_: Attribute, writer: Writer) -> SSAValue:
-    element = type_.element_type if isinstance(type_, VectorType) else type_
-    assert isinstance(element, AnyFloat)
-    nothing = writer.emit(arith.ConstantOp(FloatAttr(0.0, element)))
-    return (
-        writer.emit(vector.BroadcastOp(nothing, type_))
-        if isinstance(type_, VectorType)
-        else nothing
-    )
-
-
-def load_of(type_: Attribute, base: SSAValue, indices: Sequence[SSAValue]) -> Operation:
-    if isinstance(type_, VectorType):
-        return vector.LoadOp(base, indices, type_)
-    return memref.LoadOp.get(base, indices)
-
-
-def stored(
-    value: SSAValue, cell: SSAValue, indices: Sequence[SSAValue], writer: Writer
-) -> Operation:
-    made = memref.StoreOp.get(value, cell, indices)
-    made.location = writer.like.location
-    return made
-
-
-def added(terms: Sequence[SSAValue], writer: Writer) -> SSAValue:
-    """The sum of the terms, in a tree."""
-    while len(terms) > 1:
-        half = (len(terms) + 1) // 2
-        terms = [
-            *(plus(a, b, writer) for a, b in zip(terms, terms[half:], strict=False)),
-            *terms[len(terms) - half : half],
-        ]
-    return terms[0]
-
-
-def plus(a: SSAValue, b: SSAValue, writer: Writer) -> SSAValue:
-    made = arith.AddfOp(a, b)
-    made.attributes["ad.adjoint"] = UnitAttr()
-    return writer.emit(made)
-
-
-def lanes_of(value: SSAValue, writer: Writer) -> list[SSAValue]:
-    """The numbers of a vector."""
-    if not isinstance(value.type, VectorType):
-        return [value]
-    (lanes,) = value.type.get_shape()
-    return [
-        writer.emit(vector.ExtractOp(value, [writer.constant(k)], value.type.element_type))
-        for k in range(lanes)
-    ]
