@@ -62,6 +62,7 @@ from .transforms.split_maps import SplitMaps
 from .transforms.store_first import StoreFirst
 from .transforms.tile_registers import TileRegisters
 from .transforms.transpose_columns import TransposeColumns
+from .transforms.turn_columns import TurnColumns
 from .transforms.turn_rows import TurnRows
 from .transforms.unify_extents import UnifyExtents
 from .transforms.unroll_and_jam import UnrollAndJam
@@ -145,7 +146,8 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     ReorderLoops(),  # nothing that comes reads the program in its own order
     JoinLoops(),  # both nests go along rows
     CollectProducts(),  # nests are in the order in which products stand out
-    TransposeColumns(),  # what products read is no map any more
+    TurnColumns(),  # what products read is no map any more
+    TransposeColumns(),  # nests that store to columns, too, have theirs
     GatherSums(),  # what is no product, and no order of loops helps, is summed element by element
     TileRegisters(),  # nests are in their last order; what is tiled need not be jammed
     UnrollAndJam(),  # innermost loops go along rows by now
@@ -168,7 +170,7 @@ OF_THE_LAST = (
     *(AssumeLengths, RaiseAdjoints, FuseRows, GatherAdds, StoreFirst, HoistAllocs, ReuseAllocs),
     *(PeelBoundaries, TurnRows, AssumeExtents, ReorderLoops, CollectProducts, TransposeColumns),
     *(TileRegisters, UnrollAndJam, DistributeLoops, LeaveFills, ExchangeArrays, JoinLoops),
-    *(SinkMaps, GatherSums),
+    *(SinkMaps, GatherSums, TurnColumns),
 )
 """Passes that run behind the last derivative alone."""
 
@@ -225,6 +227,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     StoreFirst,
     TileRegisters,
     TransposeColumns,
+    TurnColumns,
     TurnRows,
     UnifyExtents,
     UnrollAndJam,
