@@ -249,17 +249,16 @@ PASSES: tuple[type[ModulePass], ...] = (
 """Every pass that `mutad-opt -p` knows by name."""
 
 
+THREADED = HoistAllocs | CollectProducts | TurnColumns | GatherSums | TileRegisters | UnrollAndJam
+"""The passes that leave threads memory, or iterations, of their own."""
+
+
 def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass]:
     """The passes, with `parallel=True` such that threads have memory, and large maps, of their own."""
     if not c.request.options.parallel:
         return [*passes]
     kept = [p for p in passes if not isinstance(p, FuseRows | SinkMaps)]  # loops go step by step
-    return [
-        replace(p, threads=True)
-        if isinstance(p, HoistAllocs | CollectProducts | GatherSums | TileRegisters | UnrollAndJam)
-        else p
-        for p in kept
-    ]
+    return [replace(p, threads=True) if isinstance(p, THREADED) else p for p in kept]
 
 
 def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass]:

@@ -151,14 +151,17 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from ...dialects import array
-from ..rules import evaluates_body
+from ..analysis.alias import enclosing_loops
+from ..rules import accesses, evaluates_body
+from .hoist_allocs import outermost_independent
 from .maps_as_loops import as_loop, is_adjoint, may_be_loop
 from .memory_effects import functions
 from .register_tiles import BYTES
+from .scalar_nests import shared_by_threads
 from .sum_nests import Sum, SumNest
 from .sum_tiles import write_sums
 from .tile_registers import chain_around, is_plain
@@ -188,8 +191,11 @@ class GatherSums(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            for leaf in list(innermost(function.body.block, self.fastmath)):
-                gather(function, leaf, self)
+            leaves = list(innermost(function.body.block, self.fastmath))
+            kept = outermost_independent(function) if self.threads and leaves else set[Operation]()
+            for leaf in leaves:
+                if kept.isdisjoint(enclosing_loops(chain_around(leaf)[-1])):
+                    gather(function, leaf, self)
 
 
 Leaf = array.LoopOp | array.MapOp
@@ -255,8 +261,11 @@ def gather_loop(function: func.FuncOp, leaf: array.LoopOp, how: GatherSums) -> b
 
 
 def fits(one: Sum) -> bool:
-    """Whether the innermost loop goes along rows, in vectors, of all that is touched."""
+    """Whether vectors along the innermost loop lie in rows, and no other thread adds to them."""
     nest = one.nest
+    (access,) = (a for a in accesses(one.store))
+    if shared_by_threads(access, nest.outermost, nest.dependence):
+        return False
     if any(nest.leaf in (p.loop, p.other) for p in one.places if p.other is not None):
         return False
     sign = nest.signs(one).get(nest.leaf.induction, 1)

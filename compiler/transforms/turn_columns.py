@@ -1,6 +1,90 @@
 """Let matrices lie by columns while a nest of loops goes through them column by column.
 
-TODO
+Maps along columns touch a cache line for each element, and their elements make no vectors. The matrix is
+copied before the nest, turned around, and back behind it if any column was stored to. Each element sees the
+same operations in the same order; only sums over a column, which may be taken in any order, may have other
+last bits.
+
+Before::
+
+    func.func @f(%a : memref<?x?xf64>, %r : f64) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %m = memref.dim %a, %c0 : memref<?x?xf64>
+      %n = memref.dim %a, %c1 : memref<?x?xf64>
+      %trips = array.loop %k to %n do {
+        %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1)
+            : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+        %trips_1 = array.loop %i to %k do {
+          %q = array.view %a[%c0, %i] dims [0] extents(%m) steps(%c1)
+              : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+          array.map(%m) ins(%p, %q : memref<?xf64, strided<[?]>>, memref<?xf64, strided<[?]>>)
+              outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+          ^bb0(%x : f64, %y : f64):
+            %z = arith.mulf %y, %r : f64
+            %less = arith.subf %x, %z : f64
+            array.yield %less : f64
+          }
+          array.yield
+        }
+        array.yield
+      }
+      func.return
+    }
+
+After::
+
+    func.func @f(%a: memref<?x?xf64>, %r: f64) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %m = memref.dim %a, %c0 : memref<?x?xf64>
+      %n = memref.dim %a, %c1 : memref<?x?xf64>
+      %0 = arith.constant 0 : index
+      %1 = memref.dim %a, %0 : memref<?x?xf64>
+      %2 = arith.constant 1 : index
+      %3 = memref.dim %a, %2 : memref<?x?xf64>
+      %a_columns = array.alloc(%3, %1) : memref<?x?xf64>
+      %4 = array.view %a[%0, %0] dims [1, 0] extents(%3, %1) steps(%2, %2)
+          : memref<?x?xf64> -> memref<?x?xf64, strided<[1, ?]>>
+      array.map(%3, %1) ins(%4 : memref<?x?xf64, strided<[1, ?]>>)
+          outs(%a_columns : memref<?x?xf64>) kinds ["store"] {
+      ^bb0(%5: f64):
+        array.yield %5 : f64
+      }
+      %trips = array.loop %k to %n do {
+        %p = array.view %a_columns[%k, %c0] dims [1] extents(%m) steps(%c1)
+            : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+        %trips_1 = array.loop %i to %k do {
+          %q = array.view %a_columns[%i, %c0] dims [1] extents(%m) steps(%c1)
+              : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+          array.map(%m) ins(%p, %q : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>)
+              outs(%p : memref<?xf64, strided<[1]>>) kinds ["store"] {
+          ^bb0(%x: f64, %y: f64):
+            %z = arith.mulf %y, %r : f64
+            %less = arith.subf %x, %z : f64
+            array.yield %less : f64
+          }
+          array.yield
+        }
+        array.yield
+      }
+      %6 = array.view %a_columns[%0, %0] dims [1, 0] extents(%1, %3) steps(%2, %2)
+          : memref<?x?xf64> -> memref<?x?xf64, strided<[1, ?]>>
+      array.map(%1, %3) ins(%6 : memref<?x?xf64, strided<[1, ?]>>)
+          outs(%a : memref<?x?xf64>) kinds ["store"] {
+      ^bb0(%7: f64):
+        array.yield %7 : f64
+      }
+      func.return
+    }
+
+It pays where a loop goes through all columns, one by one, and a loop in it comes back to them: the copies are
+as much work as two iterations of an inner loop.
+
+Kept: matrices of which the nest touches anything but columns, in maps; nests that may raise, in which memory
+is to be as Python leaves it; and those in loops whose iterations are for threads: others write to the matrix
+meanwhile. Runs after products are made, which read columns as they lie, and before `transpose_columns`, for
+matrices that are only read, a part of them as well.
 """
 
 from __future__ import annotations
@@ -34,22 +118,27 @@ class TurnColumns(ModulePass):
     """Give nests that go through columns copies that lie by columns."""
 
     name = "turn-columns"
+    threads: bool = False
+    """Iterations of loops are for threads."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
             for view in list(columns(function)):
                 if view.parent is not None:
-                    turn(function, view)
+                    turn(function, view, self.threads)
 
 
-def turn(function: func.FuncOp, view: array.ViewOp) -> None:
+def turn(function: func.FuncOp, view: array.ViewOp, threads: bool) -> None:
     """Turn the matrix of a column for the outermost loop for which that can be done."""
     for nest in enclosing_loops(view):
+        shared = {array.CLAIMED, array.EXCLUSIVE} & nest.attributes.keys()
         if is_outside(view.source, nest) and comes_back(nest):
             found = Matrix(function, nest, view.source)
             if found.pays() and found.is_all():
                 found.write()
                 return
+        if threads or shared:
+            return
 
 
 def columns(function: func.FuncOp) -> Iterator[array.ViewOp]:
