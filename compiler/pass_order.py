@@ -35,6 +35,7 @@ from .transforms.forward_stores import ForwardStores
 from .transforms.fuse_elementwise import FuseElementwise
 from .transforms.fuse_rows import FuseRows
 from .transforms.gather_adds import GatherAdds
+from .transforms.gather_sums import GatherSums
 from .transforms.hoist_allocs import HoistAllocs
 from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_checks import HoistChecks
@@ -61,6 +62,7 @@ from .transforms.split_maps import SplitMaps
 from .transforms.store_first import StoreFirst
 from .transforms.tile_registers import TileRegisters
 from .transforms.transpose_columns import TransposeColumns
+from .transforms.turn_columns import TurnColumns
 from .transforms.turn_rows import TurnRows
 from .transforms.unify_extents import UnifyExtents
 from .transforms.unroll_and_jam import UnrollAndJam
@@ -144,7 +146,9 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     ReorderLoops(),  # nothing that comes reads the program in its own order
     JoinLoops(),  # both nests go along rows
     CollectProducts(),  # nests are in the order in which products stand out
-    TransposeColumns(),  # what products read is no map any more
+    TurnColumns(),  # what products read is no map any more
+    TransposeColumns(),  # nests that store to columns, too, have theirs
+    GatherSums(),  # what is no product, and no order of loops helps, is summed element by element
     TileRegisters(),  # nests are in their last order; what is tiled need not be jammed
     UnrollAndJam(),  # innermost loops go along rows by now
     DistributeLoops(),  # what an interchange would free need not be taken apart
@@ -156,7 +160,9 @@ FOR_KERNELS = tuple(
     for one in OPTIMIZE
     if not isinstance(one, (FuseRows, PeelBoundaries, TurnRows, AssumeExtents, SinkMaps))
     and not isinstance(one, (ReorderLoops, UnrollAndJam, DistributeLoops))
-    and not isinstance(one, (CollectProducts, TransposeColumns, TileRegisters, JoinLoops))
+    and not isinstance(
+        one, (CollectProducts, TransposeColumns, TileRegisters, JoinLoops, GatherSums)
+    )
 )
 """What runs where kernels are made of the program: without what is about caches and vectors."""
 
@@ -164,7 +170,7 @@ OF_THE_LAST = (
     *(AssumeLengths, RaiseAdjoints, FuseRows, GatherAdds, StoreFirst, HoistAllocs, ReuseAllocs),
     *(PeelBoundaries, TurnRows, AssumeExtents, ReorderLoops, CollectProducts, TransposeColumns),
     *(TileRegisters, UnrollAndJam, DistributeLoops, LeaveFills, ExchangeArrays, JoinLoops),
-    SinkMaps,
+    *(SinkMaps, GatherSums, TurnColumns),
 )
 """Passes that run behind the last derivative alone."""
 
@@ -187,6 +193,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     FuseElementwise,
     FuseRows,
     GatherAdds,
+    GatherSums,
     HoistInvariants,
     HoistAllocs,
     HoistBranchAllocs,
@@ -220,6 +227,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     StoreFirst,
     TileRegisters,
     TransposeColumns,
+    TurnColumns,
     TurnRows,
     UnifyExtents,
     UnrollAndJam,
@@ -241,23 +249,24 @@ PASSES: tuple[type[ModulePass], ...] = (
 """Every pass that `mutad-opt -p` knows by name."""
 
 
+THREADED = HoistAllocs | CollectProducts | TurnColumns | GatherSums | TileRegisters | UnrollAndJam
+"""The passes that leave threads memory, or iterations, of their own."""
+
+
 def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass]:
     """The passes, with `parallel=True` such that threads have memory, and large maps, of their own."""
     if not c.request.options.parallel:
         return [*passes]
     kept = [p for p in passes if not isinstance(p, FuseRows | SinkMaps)]  # loops go step by step
-    return [
-        replace(p, threads=True)
-        if isinstance(p, HoistAllocs | CollectProducts | TileRegisters | UnrollAndJam)
-        else p
-        for p in kept
-    ]
+    return [replace(p, threads=True) if isinstance(p, THREADED) else p for p in kept]
 
 
 def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass]:
     """The passes as threads, and `fastmath`, have them."""
     free = c.request.options.fastmath
-    reordering = ReorderLoops | JoinLoops | CollectProducts | UnrollAndJam | DistributeLoops
+    reordering = (
+        ReorderLoops | JoinLoops | CollectProducts | GatherSums | UnrollAndJam | DistributeLoops
+    )
     return [
         replace(p, fastmath=free) if isinstance(p, reordering) else p
         for p in for_threads(c, passes)

@@ -99,7 +99,7 @@ RAISES = "raises"
 SMALL = "small"
 """The attribute of a loop that is compiled to be small, not fast.
 
-It has few iterations, or runs where not all checks in it pass.
+It has few iterations, runs where not all checks in it pass, or holds tiles, which are fast as they are.
 """
 
 

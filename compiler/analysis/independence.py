@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array, dense
 from ..rules import Access, accesses, is_whole_array
@@ -145,8 +145,7 @@ def is_addition(access: Access, *, free: bool) -> bool:
     """The access is half of `a[i] += x`, or an output of a map that adds; `free`: also in primal code."""
     op = access.op
     if isinstance(op, array.MapOp):
-        into = [k for m, k in zip(op.outs, op.out_kinds, strict=True) if m is access.memref]
-        return into == ["add"] and access.memref not in op.ins
+        return is_addition_of_map(op, access.memref, free=free)
     if isinstance(op, array.MatmulOp):
         return op.accumulate is not None and access.memref is op.c
     if isinstance(op, memref.LoadOp):
@@ -158,6 +157,22 @@ def is_addition(access: Access, *, free: bool) -> bool:
     return False
 
 
+def is_addition_of_map(op: array.MapOp, target: SSAValue, *, free: bool) -> bool:
+    """The map adds to each element of an array, or stores what was there plus terms."""
+    into = [k for k, m in enumerate(op.outs) if m is target]
+    out_of = [k for k, m in enumerate(op.ins) if m is target]
+    kinds = [op.out_kinds[k] for k in into]
+    if kinds != ["store"]:
+        return kinds == ["add"] and not out_of
+    if len(out_of) != 1 or op.gathers is not None or op.window or op.origin:
+        return False
+    value, totals = added_up(op.body.block.args[out_of[0]], free=free)
+    last = value.get_user_of_unique_use()
+    return bool(totals) and isinstance(last, array.YieldOp) and op.yielded[into[0]] is value
+
+
+Total = arith.AddfOp | arith.AddiOp | arith.SubfOp | arith.SubiOp
+
 SUMS = (arith.AddfOp, arith.AddiOp, arith.SubfOp, arith.SubiOp)
 
 
@@ -166,7 +181,7 @@ class Addition:
     """`a[i] += x`, as ops; terms may come one after the other."""
 
     load: memref.LoadOp
-    totals: tuple[arith.AddfOp | arith.AddiOp | arith.SubfOp | arith.SubiOp, ...]
+    totals: tuple[Total, ...]
     """What adds, or takes away, a term each."""
     store: memref.StoreOp
 
@@ -176,21 +191,29 @@ def addition(load: memref.LoadOp, *, free: bool) -> Addition | None:
 
     Floating-point numbers are added in any order in adjoints only, or where it is `free`.
     """
-    value, totals = load.res, list[arith.AddfOp | arith.AddiOp | arith.SubfOp | arith.SubiOp]()
-    while (use := value.get_user_of_unique_use()) is not None:
-        if isinstance(use, memref.StoreOp):
-            whole = Addition(load, tuple(totals), use)
-            return whole if totals and value is use.value and is_undisturbed(load, use) else None
-        if not isinstance(use, SUMS) or use.parent is not load.parent:
-            return None
+    value, totals = added_up(load.res, free=free)
+    use = value.get_user_of_unique_use()
+    if not totals or not isinstance(use, memref.StoreOp) or value is not use.value:
+        return None
+    return Addition(load, totals, use) if is_undisturbed(load, use) else None
+
+
+def added_up(value: SSAValue, *, free: bool) -> tuple[SSAValue, tuple[Total, ...]]:
+    """The value with what is added to it, and nothing else done with it, and the ops that add."""
+    totals: list[Total] = []
+    while isinstance(use := value.get_user_of_unique_use(), SUMS):
+        owner = value.owner
+        block = owner if isinstance(owner, Block) else owner.parent
+        if use.parent is not block:
+            break
         if isinstance(use, arith.SubfOp | arith.SubiOp) and use.lhs is not value:
-            return None
+            break
         in_order = isinstance(use, arith.AddfOp | arith.SubfOp) and not free
         if in_order and "ad.adjoint" not in use.attributes:
-            return None
+            break
         totals.append(use)
         value = use.result
-    return None
+    return value, tuple(totals)
 
 
 def is_undisturbed(load: memref.LoadOp, store: memref.StoreOp) -> bool:

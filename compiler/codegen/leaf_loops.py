@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import arith, memref, vector
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import activation, ad, array, foreign
@@ -116,13 +116,15 @@ def is_bounded_by_memory(loop: array.LoopOp) -> bool:
     """Whether each iteration touches an element of its own: then the loop ends where the array does."""
     moving: set[SSAValue] = {loop.induction}
     for op in every_op(loop):
-        if isinstance(op, memref.LoadOp | memref.StoreOp) and not moving.isdisjoint(op.indices):
+        if isinstance(op, TOUCHES) and not moving.isdisjoint(op.indices):
             return True
         of_either = isinstance(op, arith.SelectOp) and moving.issuperset(op.operands[1:])
         if of_either or (isinstance(op, MOVES) and not moving.isdisjoint(op.operands)):
             moving.update(op.results)
     return False
 
+
+TOUCHES = (memref.LoadOp, memref.StoreOp, vector.LoadOp, vector.StoreOp)
 
 MOVES = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.IndexCastOp, array.IndexOp)
 """The ops of which other operands give other results, but for products with 0."""

@@ -22,6 +22,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects import array
 from .hoist_checks import Before
 from .interchange import Writer, body_like, loop_of
+from .scalar_nests import inner_loops
 
 if TYPE_CHECKING:
     from .tile_registers import Tiled, TileRegisters
@@ -80,11 +81,20 @@ def write_tiles(nest: Tiled, how: TileRegisters) -> None:
         inside.block.add_op(loop_of(strip.count, body, leaf))
     writer.block.add_op(loop_of(steps.number, inner, first))
     made = loop_of(blocks.number, outer, rows)
-    if how.threads:
-        made.attributes[array.CLAIMED] = UnitAttr()
+    as_written(made, how.threads)
     before.insert(made)
     covered = before.emit(arith.SelectOp(long, strips[-1].end(before), zero))
-    leave(nest, before, number, covered)
+    leave(rows, leaf, before, number, covered)
+
+
+def as_written(loop: array.LoopOp, threads: bool) -> None:
+    """Let a nest of tiles be: nothing in it gains from being unrolled. Its blocks are for threads."""
+    if not threads:
+        loop.attributes[array.SMALL] = UnitAttr()
+        return
+    loop.attributes[array.CLAIMED] = UnitAttr()
+    for inner in inner_loops(loop):
+        inner.attributes[array.SMALL] = UnitAttr()
 
 
 def worth(nest: Tiled, lanes: int, before: Before) -> tuple[SSAValue, SSAValue]:
@@ -108,9 +118,10 @@ def worth(nest: Tiled, lanes: int, before: Before) -> tuple[SSAValue, SSAValue]:
     return before.emit(arith.AndIOp(long, enough)), before.emit(arith.MaxSIOp(together, one))
 
 
-def leave(nest: Tiled, before: Before, number: SSAValue, columns: SSAValue) -> None:
-    """Let the nest go on from a column."""
-    rows, leaf = nest.rows, nest.leaf
+def leave(
+    rows: array.LoopOp, leaf: array.LoopOp, before: Before, number: SSAValue, columns: SSAValue
+) -> None:
+    """Let the nest go on from a column; `number`: the trips of its outermost loop, over rows."""
     assert leaf.count is not None
     if rows.trips.first_use is not None:
         rows.trips.replace_all_uses_with(number)

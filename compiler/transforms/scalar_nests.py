@@ -17,7 +17,7 @@ from xdsl.traits import Pure
 from ...dialects import array
 from ...dialects.within import every_op, ops_of_kind
 from ..analysis.additions import additions_in
-from ..analysis.alias import AliasAnalysis
+from ..analysis.alias import AliasAnalysis, enclosing_loops
 from ..analysis.dependence import Dependence
 from ..analysis.loop_order import LoopOrder, Parts
 from ..analysis.nest_proofs import Condition, NestProofs, all_of
@@ -152,6 +152,16 @@ def parts_of(
 def accesses_of(ops: Sequence[Operation]) -> list[Access]:
     """What they touch, with what is in them."""
     return [a for op in ops for inner in every_op(op) for a in accesses(inner)]
+
+
+def shared_by_threads(access: Access, nest: array.LoopOp, dependence: Dependence) -> bool:
+    """Whether iterations of a loop around the nest, which threads may run, add to what the access is to.
+
+    Each thread then has memory of its own for it, as long as it can be seen that they add.
+    """
+    claimed = {array.CLAIMED, array.EXCLUSIVE}
+    around = [loop for loop in enclosing_loops(nest) if claimed & loop.attributes.keys()]
+    return any(dependence.may_meet(access, access, loop) for loop in around)
 
 
 def inner_loops(loop: array.LoopOp) -> list[array.LoopOp]:

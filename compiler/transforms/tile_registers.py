@@ -147,7 +147,7 @@ After, with `rows=2 widths=32`::
           array.yield
         }
         array.yield
-      }
+      } {small}
       %73 = arith.select %16, %6, %0 : index
       %74 = arith.subi %l, %73 : index
       %75 = arith.cmpi sgt, %74, %0 : index
@@ -197,7 +197,7 @@ from .hoist_checks import is_counted
 from .memory_effects import functions
 from .register_tiles import BYTES, ROWS, write_tiles
 from .rows_as_loops import as_loop, may_be_loop
-from .scalar_nests import ScalarNest, accesses_of, are_many
+from .scalar_nests import ScalarNest, accesses_of, are_many, shared_by_threads
 
 ELEMENTWISE = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp)
 """What is computed in vectors."""
@@ -302,7 +302,9 @@ def tile_loop(
         return False
     nest = ScalarNest(function, chain[still], fastmath=False)
     found = Tiled(nest, leaf, tuple(reversed(chain[:still])), store)
-    if not found.pays() or not found.is_exact() or not nest.committed():
+    if not found.pays() or not found.is_exact():
+        return False
+    if shared_by_threads(access, nest.loop, nest.dependence) or not nest.committed():
         return False
     nest.look_again()
     write_tiles(found, how)

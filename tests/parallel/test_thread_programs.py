@@ -102,6 +102,30 @@ def product(x, k, y):
     return p + q
 
 
+@regions(primal=1, gradient=1)
+def rows_for_all(x, k, y):
+    """All iterations add to the same rows, a vector at a time."""
+    s = np.zeros((3, 16))
+    for b in prange(x.shape[0]):
+        for i in range(3):
+            for f in range(16):
+                s[i, f] += x[b] * x[f]
+    y[:48] += s.reshape(48)
+
+
+@regions(primal=1, gradient=1)
+def tiles_for_all(x, k, y):
+    """The same with rows that could be in registers, if no other thread added to them."""
+    s = np.zeros((6, 16))
+    z = x[:32].reshape(2, 16)
+    for b in prange(x.shape[0]):
+        for i in range(6):
+            for j in range(2):
+                for f in range(16):
+                    s[i, f] += x[b] * y[i] * z[j, f]
+    y[:48] += s.reshape(96)[:48]
+
+
 @regions(primal=1, gradient=2)
 def proved(x, k, y):
     n = x.shape[0]

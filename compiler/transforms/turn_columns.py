@@ -1,0 +1,256 @@
+"""Let matrices lie by columns while a nest of loops goes through them column by column.
+
+Maps along columns touch a cache line for each element, and their elements make no vectors. The matrix is
+copied before the nest, turned around, and back behind it if any column was stored to. Each element sees the
+same operations in the same order; only sums over a column, which may be taken in any order, may have other
+last bits.
+
+Before::
+
+    func.func @f(%a : memref<?x?xf64>, %r : f64) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %m = memref.dim %a, %c0 : memref<?x?xf64>
+      %n = memref.dim %a, %c1 : memref<?x?xf64>
+      %trips = array.loop %k to %n do {
+        %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1)
+            : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+        %trips_1 = array.loop %i to %k do {
+          %q = array.view %a[%c0, %i] dims [0] extents(%m) steps(%c1)
+              : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+          array.map(%m) ins(%p, %q : memref<?xf64, strided<[?]>>, memref<?xf64, strided<[?]>>)
+              outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+          ^bb0(%x : f64, %y : f64):
+            %z = arith.mulf %y, %r : f64
+            %less = arith.subf %x, %z : f64
+            array.yield %less : f64
+          }
+          array.yield
+        }
+        array.yield
+      }
+      func.return
+    }
+
+After::
+
+    func.func @f(%a: memref<?x?xf64>, %r: f64) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %m = memref.dim %a, %c0 : memref<?x?xf64>
+      %n = memref.dim %a, %c1 : memref<?x?xf64>
+      %0 = arith.constant 0 : index
+      %1 = memref.dim %a, %0 : memref<?x?xf64>
+      %2 = arith.constant 1 : index
+      %3 = memref.dim %a, %2 : memref<?x?xf64>
+      %a_columns = array.alloc(%3, %1) : memref<?x?xf64>
+      %4 = array.view %a[%0, %0] dims [1, 0] extents(%3, %1) steps(%2, %2)
+          : memref<?x?xf64> -> memref<?x?xf64, strided<[1, ?]>>
+      array.map(%3, %1) ins(%4 : memref<?x?xf64, strided<[1, ?]>>)
+          outs(%a_columns : memref<?x?xf64>) kinds ["store"] {
+      ^bb0(%5: f64):
+        array.yield %5 : f64
+      }
+      %trips = array.loop %k to %n do {
+        %p = array.view %a_columns[%k, %c0] dims [1] extents(%m) steps(%c1)
+            : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+        %trips_1 = array.loop %i to %k do {
+          %q = array.view %a_columns[%i, %c0] dims [1] extents(%m) steps(%c1)
+              : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+          array.map(%m) ins(%p, %q : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>)
+              outs(%p : memref<?xf64, strided<[1]>>) kinds ["store"] {
+          ^bb0(%x: f64, %y: f64):
+            %z = arith.mulf %y, %r : f64
+            %less = arith.subf %x, %z : f64
+            array.yield %less : f64
+          }
+          array.yield
+        }
+        array.yield
+      }
+      %6 = array.view %a_columns[%0, %0] dims [1, 0] extents(%1, %3) steps(%2, %2)
+          : memref<?x?xf64> -> memref<?x?xf64, strided<[1, ?]>>
+      array.map(%1, %3) ins(%6 : memref<?x?xf64, strided<[1, ?]>>)
+          outs(%a : memref<?x?xf64>) kinds ["store"] {
+      ^bb0(%7: f64):
+        array.yield %7 : f64
+      }
+      func.return
+    }
+
+It pays where a loop goes through all columns, one by one, and a loop in it comes back to them: the copies are
+as much work as two iterations of an inner loop.
+
+Kept: matrices of which the nest touches anything but columns, in maps; nests that may raise, in which memory
+is to be as Python leaves it; and those in loops whose iterations are for threads: others write to the matrix
+meanwhile. Runs after products are made, which read columns as they lie, and before `transpose_columns`, for
+matrices that are only read, a part of them as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ...dialects import array
+from ...dialects.within import every_op, ops_of_kind
+from ..analysis.affine import Affine, Subscripts
+from ..analysis.alias import AliasAnalysis, enclosing_loops
+from ..analysis.slabs import is_outside
+from ..diagnostics import locate
+from ..rules import accesses
+from ..rules.builders import transfer
+from .hoist_checks import Before
+from .memory_effects import functions
+from .transpose_columns import lies_by_rows
+from .turn_rows import comes_back
+
+
+@dataclass(frozen=True)
+class TurnColumns(ModulePass):
+    """Give nests that go through columns copies that lie by columns."""
+
+    name = "turn-columns"
+    threads: bool = False
+    """Iterations of loops are for threads."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in functions(op):
+            for view in list(columns(function)):
+                if view.parent is not None:
+                    turn(function, view, self.threads)
+
+
+def turn(function: func.FuncOp, view: array.ViewOp, threads: bool) -> None:
+    """Turn the matrix of a column for the outermost loop for which that can be done."""
+    for nest in enclosing_loops(view):
+        shared = {array.CLAIMED, array.EXCLUSIVE} & nest.attributes.keys()
+        if is_outside(view.source, nest) and comes_back(nest):
+            found = Matrix(function, nest, view.source)
+            if found.pays() and found.is_all():
+                found.write()
+                return
+        if threads or shared:
+            return
+
+
+def columns(function: func.FuncOp) -> Iterator[array.ViewOp]:
+    """The views of columns of matrices that lie by rows."""
+    return (view for view in ops_of_kind(function, array.ViewOp) if is_column(view))
+
+
+def is_column(op: Operation) -> bool:
+    if not isinstance(op, array.ViewOp) or op.source_dims != (0,) or len(op.offsets) != 2:
+        return False
+    assert isinstance(op.source.type, MemRefType)
+    return lies_by_rows(op.source.type)
+
+
+class Matrix:
+    """A matrix, and a nest that touches nothing but its columns."""
+
+    def __init__(self, function: func.FuncOp, nest: array.LoopOp, matrix: SSAValue) -> None:
+        self.function, self.nest, self.matrix = function, nest, matrix
+        self.forms = Subscripts()
+
+    @cached_property
+    def views(self) -> list[array.ViewOp]:
+        return [v for v in ops_of_kind(self.nest, array.ViewOp) if v.source is self.matrix]
+
+    @cached_property
+    def maps(self) -> list[array.MapOp]:
+        """What goes along the columns."""
+        users = (use.operation for view in self.views for use in view.result.uses)
+        return [op for op in users if isinstance(op, array.MapOp)]
+
+    def pays(self) -> bool:
+        """Whether a loop goes through all columns, and a loop in it comes back to some."""
+        if not all(map(is_column, self.views)):
+            return False
+        all_ = self.forms.extent(self.matrix, 1)
+        through = [loop for view in self.views for loop in self.through(view, all_)]
+        return any(
+            loop is not inner and loop.is_ancestor(inner)
+            for op in self.maps
+            for inner in enclosing_loops(op)[-1:]
+            for loop in through
+        )
+
+    def through(self, view: array.ViewOp, all_: Affine) -> Iterator[array.LoopOp]:
+        """The loops of which each iteration has a column of its own, with which all have one."""
+        column = self.forms.affine(view.offsets[1])
+        for loop in enclosing_loops(view):
+            steps = abs(column.terms.get(loop.induction, 0))
+            if steps == 1 and loop.count is not None and self.forms.affine(loop.count) == all_:
+                yield loop
+
+    def is_all(self) -> bool:
+        """Whether nothing else in the nest touches the memory of the matrix."""
+        if any(len(op.extents) != 1 for op in self.maps) or self.escapes():
+            return False
+        alias = AliasAnalysis(self.function)
+        mine = {view.result for view in self.views}
+        touched = [a for op in every_op(self.nest)[1:] for a in accesses(op)]
+        return all(a.memref in mine or not alias.may_alias(a.memref, self.matrix) for a in touched)
+
+    def escapes(self) -> bool:
+        """Whether anything but maps has a column, or anything but views of columns the matrix."""
+        others = [
+            use.operation
+            for view in self.views
+            for use in view.result.uses
+            if not isinstance(use.operation, array.MapOp)
+        ]
+        uses = [u.operation for u in self.matrix.uses if self.nest.is_ancestor(u.operation)]
+        return bool(others) or any(op not in self.views for op in uses)
+
+    # The copy.
+
+    def write(self) -> None:
+        before = Before(self.nest)
+        matrix, forms = self.matrix, self.forms
+        assert isinstance(matrix.type, MemRefType)
+        rows, width = (before.number(forms.extent(matrix, axis)) for axis in (0, 1))
+        made = array.AllocOp([width, rows], matrix.type.element_type)
+        made.memref.name_hint = f"{matrix.name_hint or 'matrix'}_columns"
+        before.insert(made)
+        lying = across(matrix, [width, rows], before)
+        self.insert([lying, transfer(lying.result, made.memref, [width, rows])], before.op)
+        if any(view.result in op.outs for op in self.maps for view in self.views):
+            standing = across(made.memref, [rows, width], before)
+            back = transfer(standing.result, matrix, [rows, width])
+            self.insert([standing, back], self.nest.next_op)
+        for view in self.views:
+            turned(view, made.memref)
+
+    def insert(self, ops: Sequence[Operation], anchor: Operation | None) -> None:
+        block = self.nest.parent
+        assert block is not None
+        assert anchor is not None
+        for op in ops:
+            locate(op, self.nest.location)
+            block.insert_op_before(op, anchor)
+
+
+def across(matrix: SSAValue, extents: Sequence[SSAValue], before: Before) -> array.ViewOp:
+    """The matrix with its rows as columns."""
+    zero, one = before.constant(0), before.constant(1)
+    return array.ViewOp(matrix, [zero, zero], [1, 0], extents, [one, one])
+
+
+def turned(view: array.ViewOp, columns: SSAValue) -> None:
+    """Let a column be a row of the copy."""
+    row, column = view.offsets
+    made = array.ViewOp(columns, [column, row], [1], view.extents, view.steps)
+    made.result.name_hint = view.result.name_hint
+    Before(view).insert(made)
+    view.result.replace_all_uses_with(made.result)
+    view.detach()
+    view.erase()

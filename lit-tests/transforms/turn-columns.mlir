@@ -1,0 +1,204 @@
+// RUN: mutad-opt %s -p turn-columns | filecheck %s
+
+// The loop over k goes through all columns, that over i comes back to some: a copy lies by columns meanwhile.
+// CHECK-LABEL: @columns_that_are_stored_to
+// CHECK:         %a_columns = array.alloc(%{{.*}}, %{{.*}}) : memref<?x?xf64>
+// CHECK:         array.map({{.*}}) ins({{.*}} : memref<?x?xf64, strided<[1, ?]>>) outs(%a_columns
+// CHECK:         array.loop %k to %n do {
+// CHECK-NEXT:      %p = array.view %a_columns[%k, %c0] dims [1] {{.*}} -> memref<?xf64, strided<[1]>>
+// CHECK:           array.loop %i to
+// CHECK-NEXT:        %q = array.view %a_columns[%i, %c0] dims [1]
+// CHECK:         array.map({{.*}}) ins({{.*}} : memref<?x?xf64, strided<[1, ?]>>) outs(%a :
+func.func @columns_that_are_stored_to(%a : memref<?x?xf64>, %r : f64) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %a, %c0 : memref<?x?xf64>
+  %n = memref.dim %a, %c1 : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %trips_1 = array.loop %i to %k do {
+      %q = array.view %a[%c0, %i] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+      array.map(%m) ins(%p, %q : memref<?xf64, strided<[?]>>, memref<?xf64, strided<[?]>>) outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x : f64, %y : f64):
+        %z = arith.mulf %y, %r : f64
+        %less = arith.subf %x, %z : f64
+        array.yield %less : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// Nobody stores to b: there is no way back. Columns may come in the other order, and begin anywhere.
+// CHECK-LABEL: @columns_that_are_read
+// CHECK:         array.map({{.*}}) outs(%b_columns
+// CHECK:         array.view %b_columns[%{{.*}}, %c1] dims [1]
+// CHECK-NOT:     outs(%b :
+// CHECK:         func.return
+func.func @columns_that_are_read(%b : memref<?x?xf64>, %s : memref<?xf64>, %steps : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %s, %c0 : memref<?xf64>
+  %n = memref.dim %b, %c1 : memref<?x?xf64>
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %k to %n do {
+    %down = arith.subi %last, %k : index
+    %p = array.view %b[%c1, %down] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %trips_1 = array.loop %i to %steps do {
+      array.map(%m) ins(%p : memref<?xf64, strided<[?]>>) outs(%s : memref<?xf64>) kinds ["add"] {
+      ^bb0(%x : f64):
+        array.yield %x : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// Each column is seen once: a copy is as much work.
+// CHECK-LABEL: @kept_when_no_loop_comes_back
+// CHECK-NOT:     array.alloc
+// CHECK:         func.return
+func.func @kept_when_no_loop_comes_back(%a : memref<?x?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %a, %c0 : memref<?x?xf64>
+  %n = memref.dim %a, %c1 : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    array.map(%m) ins(%p : memref<?xf64, strided<[?]>>) outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+    ^bb0(%x : f64):
+      %y = arith.addf %x, %x : f64
+      array.yield %y : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// The matrix may have many more columns than the nest goes through.
+// CHECK-LABEL: @kept_when_only_some_columns_are_gone_through
+// CHECK-NOT:     array.alloc
+// CHECK:         func.return
+func.func @kept_when_only_some_columns_are_gone_through(%a : memref<?x?xf64>, %n : index, %steps : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %a, %c0 : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %trips_1 = array.loop %i to %steps do {
+      array.map(%m) ins(%p : memref<?xf64, strided<[?]>>) outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x : f64):
+        %y = arith.addf %x, %x : f64
+        array.yield %y : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// An element of a row would be read from where it no longer is.
+// CHECK-LABEL: @kept_when_an_element_is_read
+// CHECK-NOT:     array.alloc
+// CHECK:         func.return
+func.func @kept_when_an_element_is_read(%a : memref<?x?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %a, %c0 : memref<?x?xf64>
+  %n = memref.dim %a, %c1 : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %trips_1 = array.loop %i to %k do {
+      %r = memref.load %a[%c0, %i] : memref<?x?xf64>
+      array.map(%m) ins(%p : memref<?xf64, strided<[?]>>) outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x : f64):
+        %y = arith.addf %x, %r : f64
+        array.yield %y : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// b may be a.
+// CHECK-LABEL: @kept_when_arguments_may_alias
+// CHECK-NOT:     array.alloc
+// CHECK:         func.return
+func.func @kept_when_arguments_may_alias(%a : memref<?x?xf64>, %b : memref<?xf64>) attributes {overlaps = [[0, 1]]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %a, %c0 : memref<?x?xf64>
+  %n = memref.dim %a, %c1 : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %trips_1 = array.loop %i to %k do {
+      array.map(%m) ins(%p, %b : memref<?xf64, strided<[?]>>, memref<?xf64>) outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x : f64, %y : f64):
+        %z = arith.addf %x, %y : f64
+        array.yield %z : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// Whoever catches the exception sees the columns that were stored to.
+// CHECK-LABEL: @kept_when_an_iteration_may_raise
+// CHECK-NOT:     array.alloc
+// CHECK:         func.return
+func.func @kept_when_an_iteration_may_raise(%a : memref<?x?xf64>, %wrong : i1) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %a, %c0 : memref<?x?xf64>
+  %n = memref.dim %a, %c1 : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %trips_1 = array.loop %i to %k do {
+      array.map(%m) ins(%p : memref<?xf64, strided<[?]>>) outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x : f64):
+        %y = arith.addf %x, %x : f64
+        array.yield %y : f64
+      }
+      array.raise_if %wrong, "ValueError", "no"
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// Other threads store to columns of the matrix meanwhile.
+// CHECK-LABEL: @kept_when_the_nest_is_one_thread_s
+// CHECK-NOT:     array.alloc
+// CHECK:         func.return
+func.func @kept_when_the_nest_is_one_thread_s(%a : memref<?x?xf64>, %half : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %a, %c1 : memref<?x?xf64>
+  %trips = array.loop %t to %n do {
+    %mine = array.view %a[%half, %t] dims [0] extents(%half) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %trips_1 = array.loop %k to %n do {
+      %p = array.view %a[%c0, %k] dims [0] extents(%half) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+      %trips_2 = array.loop %i to %k do {
+        array.map(%half) ins(%p, %mine : memref<?xf64, strided<[?]>>, memref<?xf64, strided<[?]>>) outs(%mine : memref<?xf64, strided<[?]>>) kinds ["store"] {
+        ^bb0(%x : f64, %y : f64):
+          %z = arith.addf %x, %y : f64
+          array.yield %z : f64
+        }
+        array.yield
+      }
+      array.yield
+    }
+    array.yield
+  } {claimed}
+  func.return
+}
