@@ -74,9 +74,13 @@ class Mismatch(Exception):
     Lists of known length were `made` at places where the next build may make others.
     """
 
-    def __init__(self, text: str, *made: Any, objects: Iterable[type] = ()) -> None:
+    def __init__(
+        self, text: str, *made: Any, objects: Iterable[type] = (), alike: bool = False
+    ) -> None:
         super().__init__(text)
         self.made = made
+        self.alike = alike
+        """Both are of one kind, but what they are made of is known on one path each."""
         self.objects = tuple(objects)
         """The classes of the objects that meet."""
 

@@ -298,7 +298,7 @@ def unknown(choice: Choice) -> tuple[str, str]:
     from .joins import describe, template_of
 
     shown = " or ".join(dict.fromkeys(describe(template_of(o)) for o in choice.options))
-    way_out = "test `is None` first" if has_none(choice) else "call it, or compare it"
+    way_out = "test `is None` first" if has_none(choice) else "call it, or use it in each branch"
     return f"this is {shown}, known at run time only", way_out
 
 

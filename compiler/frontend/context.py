@@ -575,18 +575,18 @@ class Context(ABC):
             raise Unready
         line = 0 if self.e.span is None else self.e.span.line
         decided = bindings_of.decided_by(self.frame.source, line)
-        way_out = f"give it the same type on every path, or use another name{decided}"
+        same = f"give it the same type on every path, or use another name{decided}"
+        parts = "choose its parts (bounds, steps, arrays), and make it where the paths have met"
+        way_out = parts if found.alike else same
         if ListObject.described in text:
             if text.count(ListObject.described) == 2 and self.facts.merge_lists(
                 self.frame.path, name
             ):
                 raise Unready
             way_out = "keep one list, a copy made before it: m = list(l); then change its items: m[:] = ..."
-        subject = {
-            RESULT: "the function's result",
-            exits.RESULT: "the function's result",
-            VALUE: "the value of this expression",
-        }.get(name, f"`{fields.shown(name)}`")
+        result = "the function's result"
+        subjects = {RESULT: result, exits.RESULT: result, VALUE: "the value of this expression"}
+        subject = subjects.get(name, f"`{fields.shown(name)}`")
         name = "" if "result" in subject else fields.shown(name)
         raise CompileError(
             self.e.span,

@@ -60,6 +60,7 @@ class Iterable:
     exhaust is consumed once, in the block where it was made.
     """
 
+    described = "a range or an iterator"
     count: Scalar
     item: Callable[[SSAValue], Value]
     items: tuple[Value, ...] | None = None

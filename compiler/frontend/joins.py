@@ -164,7 +164,7 @@ def template_of(value: Binding) -> Template:
         case NoneValue() | Static() | Record():
             return FixedT(value)
         case _:
-            raise Mismatch("an expression that is not a value")
+            raise Mismatch("a slice on each path", alike=True)
 
 
 def join(a: Template, b: Template) -> Template:
@@ -184,10 +184,8 @@ def join(a: Template, b: Template) -> Template:
             if a.dtype != b.dtype:
                 raise Mismatch(f"an array of {a.dtype} on one path and of {b.dtype} on another")
             if a.type.get_num_dims() != b.type.get_num_dims():
-                ranks = (a.type.get_num_dims(), b.type.get_num_dims())
-                raise Mismatch(
-                    f"an array of rank {ranks[0]} on one path and of rank {ranks[1]} on another"
-                )
+                one, other = (t.type.get_num_dims() for t in (a, b))
+                raise Mismatch(f"an array of rank {one} on one path and of rank {other} on another")
             return ArrayT(common_type(a.type, b.type), a.dtype)
         case TupleT(), TupleT() if len(a.items) == len(b.items) and is_one_class(a, b):
             items = tuple(join(x, y) for x, y in zip(a.items, b.items, strict=True))
@@ -198,8 +196,9 @@ def join(a: Template, b: Template) -> Template:
             return either
         case _:
             made = [t.made for t in (a, b) if isinstance(t, TupleT) and is_list(a) and is_list(b)]
-            text = f"{describe(a)} on one path and {describe(b)} on another"
-            raise Mismatch(text, *made, objects=classes_that_meet(a, b))
+            one, other = describe(a), describe(b)
+            text = f"{one} on one path and {other} on another"
+            raise Mismatch(text, *made, objects=classes_that_meet(a, b), alike=one == other)
 
 
 def deepened(joined: Template, *forms: Template) -> set[type]:

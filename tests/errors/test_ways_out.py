@@ -264,6 +264,65 @@ def identity_of_numbers(x):
     return y is y
 
 
+def cast_in_each_branch(x):
+    return x.astype(np.float32).sum() * 1.0 if x[0] > 2.0 else x.astype(np.float64).sum() * 1.0
+
+
+@way_out("use it in each branch", cast_in_each_branch)
+def cast_to_a_choice(x):
+    dtype = np.float32 if x[0] > 2.0 else np.float64
+    return x.astype(dtype).sum() * 1.0
+
+
+def swept_by_bounds(x):
+    s = 0.0
+    for sweep in range(2):
+        first, last, step = (0, 3, 1) if sweep == 0 else (2, -1, -1)
+        for i in range(first, last, step):
+            s = 0.5 * s + x[i]
+    return s
+
+
+@way_out("choose its parts (bounds, steps, arrays)", swept_by_bounds)
+def swept_by_ranges(x):
+    s = 0.0
+    for sweep in range(2):
+        rows = range(3) if sweep == 0 else range(2, -1, -1)
+        for i in rows:
+            s = 0.5 * s + x[i]
+    return s
+
+
+def enumerated_behind_the_branch(x):
+    a = x if x[0] > 2.0 else x[::-1]
+    s = 0.0
+    for i, v in enumerate(a):
+        s += i * v
+    return s
+
+
+@way_out("choose its parts (bounds, steps, arrays)", enumerated_behind_the_branch)
+def enumerated_in_branches(x):
+    items = enumerate(x) if x[0] > 2.0 else enumerate(x[::-1])
+    s = 0.0
+    for i, v in items:
+        s += i * v
+    return s
+
+
+def sliced_by_start(x):
+    start = 0 if x[0] > 2.0 else 1
+    x[start::2] *= 2.0
+    return x.sum()
+
+
+@way_out("choose its parts (bounds, steps, arrays)", sliced_by_start)
+def sliced_by_slices(x):
+    part = slice(0, None, 2) if x[0] > 2.0 else slice(1, None, 2)
+    x[part] *= 2.0
+    return x.sum()
+
+
 @way_out("give it the same type on every path", lambda x: (x if x[0] > 0.0 else np.ones(3)) * 2.0)
 def a_number_or_an_array(x):
     return (x if x[0] > 0.0 else 1.0) * 2.0

@@ -248,6 +248,26 @@ def number_through_a_mask_of_an_argument(x, m):
     x[m] += 1
 
 
+@on(
+    "f64[4,4] i64[3]:pos",
+    "f32[9,9]F i32[4]:pos",
+    "f64[4,4] u8[3]",
+    "f64[7,7] i64[0]",
+    "f64[3,3] i64[2]#1",
+)
+def open_mesh(a, i):
+    a[np.ix_(i, i)] += 1.5
+    np.add.at(a, np.ix_(i, [0, -1, 0]), 0.5)
+    a[np.ix_(a[0] > 0, i)] = 2.0
+    rows, columns = np.ix_(i, i[::-1])
+    return a[np.ix_(i[::-1], [True] * a.shape[1])], rows + columns
+
+
+@on("f64[4,4] i64[3]:pos", "f64[4,4] i64[3,1]")
+def open_mesh_of_vectors(a, i):
+    return a.reshape(2, 2, -1)[np.ix_([0, 1], [1], i)]
+
+
 @on("f64[6] 4", "f64[0] 2")
 def masks_in_a_loop(x, n):
     total = 0.0

@@ -65,6 +65,19 @@ def meshgrid(x: Array, y: Array, indexing: str = "xy") -> Any:
     return (np.copy(np.broadcast_to(x[:, None], shape)), np.copy(np.broadcast_to(y, shape)))
 
 
+def ix_(*args: Any) -> Any:
+    return tuple(along(np.asarray(a), args[:k], args[k + 1 :]) for k, a in enumerate(args))
+
+
+def along(indices: Array, before: Any, behind: Any) -> Array:
+    """The indices of one axis, with an axis of one element for each of the others."""
+    if indices.ndim != 1:
+        raise ValueError("Cross index must be 1 dimensional")
+    if indices.dtype == bool:
+        indices = np.flatnonzero(indices)
+    return indices[(None,) * len(before) + (slice(None),) + (None,) * len(behind)]
+
+
 # Comparison, choice, search.
 
 
@@ -169,7 +182,7 @@ FUNCTIONS: dict[Any, Any] = {
     **{
         getattr(np, f.__name__): f
         for f in (
-            polyval, logspace, meshgrid, isclose, allclose, array_equal, nan_to_num, sinc, select,
+            polyval, logspace, meshgrid, ix_, isclose, allclose, array_equal, nan_to_num, sinc, select,
             piecewise,
             interp,
         )
@@ -206,6 +219,7 @@ CASES: tuple[Case, ...] = (
     Case("np.polyval([1.5, -2.0, 0.5], x)", {"x": "real"}),
     Case("np.polyval(x, 0.7)", {"x": "vector"}),
     Case("np.logspace(0.0, s, 5)", {"s": "scalar"}),
+    Case("a[np.ix_([0, 0], a[0] > 0)]", {"a": "matrix"}),
     Case("np.isclose(x, x + 1e-9)", {"x": "special"}),
     Case("np.isclose(x, x[::-1], equal_nan=True)", {"x": "special"}),
     Case("np.allclose(x, x)", {"x": "special"}),
