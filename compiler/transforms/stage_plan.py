@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from xdsl.dialects import arith, math, memref, scf, vector
 from xdsl.dialects.builtin import (
@@ -193,14 +194,19 @@ class Plan:
                 after += max(sum(map(cost, self.ops(k))), waits)
             else:
                 after += sum(map(self._side_by_side, self.ops(k)))
-        wide = any(map(is_wide, self.candidate.ops))
-        return before > (WORTH_BESIDE_LANES if wide else WORTH) * after
+        return before > (WORTH_BESIDE_LANES if self.has_lanes else WORTH) * after
+
+    @cached_property
+    def has_lanes(self) -> bool:
+        """Whether the loop has vectors of tangents."""
+        return any(map(is_wide, self.candidate.ops))
 
     def _handed_on(self, value: SSAValue) -> float:
-        """What it costs that a value goes to another stage through memory."""
+        """What it costs that a value goes to another stage through memory. A truth that lanes are chosen by
+        would go to a mask in any case."""
         if not self.goes_far(value):
             return 0.25
-        return 0.4 if value.type == i1 else 0.6
+        return 0.4 if self.has_lanes and value.type == i1 else 0.6
 
     def _side_by_side(self, op: Operation) -> float:
         """What an op costs of one of several iterations in a vector."""
