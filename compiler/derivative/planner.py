@@ -157,11 +157,11 @@ class Planner:
             return ways[node]
         if node in graph.found:
             return graph.found[node]
-        if node in graph.mirror_of:
-            return ReadMirror(graph.mirror_of[node])
-        if isinstance(node, Version) and node in graph.handed_on:
-            return ReadNeighbour(graph.handed_on[node])
         if isinstance(node, Version):
+            if node in graph.mirror_of:
+                return ReadMirror(graph.mirror_of[node])
+            if node in graph.handed_on:
+                return ReadNeighbour(graph.handed_on[node])
             return Recompute(graph.refill_of.get(node))
         version = graph.copy_for(node)
         if version is not None:
