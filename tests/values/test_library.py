@@ -213,6 +213,40 @@ def test_histograms_have_numpys_edges() -> None:
             compiled[between](np.ones(3), 2, low, high)
 
 
+def test_medians_and_quantiles_of_any_order() -> None:
+    def results(x, q):
+        return np.median(x), np.quantile(x, q), np.median(x.reshape(1, -1), axis=1)
+
+    compiled, rng = mutad.compile(results, opt=1), np.random.default_rng(0)
+    for n in (1, 2, 3, 20, 21, 3000):
+        x = rng.normal(size=n)
+        ends = np.sort(x)
+        for y in (
+            x,
+            ends,
+            ends[::-1].copy(),
+            np.round(x),
+            np.append(ends, ends[::-1]),
+            np.append(x, np.nan),
+        ):
+            for q in (0.0, 0.37, 1.0):
+                for a, b in zip(compiled(y, q), results(y, q), strict=True):
+                    np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+def test_partitions_raise_outside_of_an_axis() -> None:
+    def parts(x, kth):
+        return np.partition(x, kth), np.argpartition(x, kth, axis=0)
+
+    compiled = mutad.compile(parts, opt=1)
+    assert compiled(np.array([2.0, 1.0]), -1)[0].tolist() == [1.0, 2.0]
+    for kth in (2, -3):
+        with pytest.raises(ValueError, match="out of bounds") as theirs:
+            parts(np.ones(2), kth)
+        with pytest.raises(ValueError, match=re.escape(str(theirs.value))):
+            compiled(np.ones(2), kth)
+
+
 def test_copyto_casts_within_a_kind() -> None:
     def copied(x, y):
         np.copyto(x, y)

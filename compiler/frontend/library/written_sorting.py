@@ -72,6 +72,56 @@ def merge(a: Array, order: Array, spare: Array, low: int, middle: int, high: int
             j += 1
 
 
+ROUNDS = 100
+"""So many pivots a selection tries, none of them the best or worst by design; then it sorts."""
+
+
+def select(a: Array, order: Array, spare: Array, k: int) -> None:
+    """Let the k-th place be that of the k-th element in order: those before it are smaller."""
+    low, high, rounds = 0, a.size - 1, 0
+    while low < high and rounds < ROUNDS:
+        spread = 1103515245 * rounds % (high - low + 1) if rounds > 0 else (high - low) // 2
+        middle, i, j = order[low + spread], low, high
+        while i <= j:
+            while is_before(a, order[i], middle):
+                i += 1
+            while is_before(a, middle, order[j]):
+                j -= 1
+            if i <= j:
+                order[i], order[j] = order[j], order[i]
+                i, j = i + 1, j - 1
+        low, high = (i if k > j else low), (j if k < i else high)
+        rounds += 1
+    if low < high:
+        rank(a, order, spare)
+
+
+def is_before(a: Array, p: int, q: int) -> bool:
+    """Whether the element at one place comes before that at another: of equal ones the first."""
+    u, v = a[p], a[q]
+    if u < v or (v != v and u == u):
+        return True
+    return p < q and not (v < u or (u != u and v == v))
+
+
+def places(a: Array, axis: int, wanted: Any) -> Array:
+    """Places of which those at the `wanted` ones are in order, and no others."""
+    out = np.empty(a.shape, np.int64)
+    spare = np.empty(a.shape[axis], np.int64)
+    of, into = slabs(a, axis), slabs(out, axis)
+    for i in range(of.shape[0]):
+        for k in range(of.shape[2]):
+            for j in range(of.shape[1]):
+                into[i, j, k] = j
+            for at in wanted:
+                select(of[i, :, k], into[i, :, k], spare, at)
+    return out
+
+
+def partly_sorted(a: Array, axis: int, wanted: Any) -> Array:
+    return chosen(a, places(a, axis, wanted), axis)
+
+
 def sort(a: Array, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Array:
     a = np.asarray(a)
     if axis is None:
@@ -130,11 +180,21 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
 
 
 def partition(a: Array, kth: Any, axis: Any = -1) -> Array:
+    require_within(a, kth, axis)
     return sort(a, axis)
 
 
 def argpartition(a: Array, kth: Any, axis: Any = -1) -> Array:
+    require_within(a, kth, axis)
     return argsort(a, axis)
+
+
+def require_within(a: Array, kth: Any, axis: Any) -> None:
+    flat = in_order(a) if axis is None else np.asarray(a)
+    n = flat.shape[0 if axis is None else axis_of(axis, flat.ndim)]
+    for at in (kth,) if np.ndim(kth) == 0 else kth:
+        if not -n <= at < n:
+            raise ValueError(f"kth(={at + n if at < 0 else at}) out of bounds ({n})")
 
 
 def sort_in_place(a: Array, axis: int = -1, kind: Any = None, *, stable: Any = None) -> None:
@@ -142,7 +202,7 @@ def sort_in_place(a: Array, axis: int = -1, kind: Any = None, *, stable: Any = N
 
 
 def partition_in_place(a: Array, kth: Any, axis: int = -1) -> None:
-    a[...] = sort(a, axis)
+    a[...] = partition(a, kth, axis)
 
 
 # Quantiles.
@@ -152,11 +212,12 @@ def median(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
     a = np.asarray(a)
     if isinstance(axis, tuple):
         refuse("`median` is compiled along one axis, or of all", "reshape the array")
-    ordered = sort(a, axis)
     along = 0 if axis is None else axis_of(axis, a.ndim)
-    before, n = whole(along), ordered.shape[along]
+    flat = in_order(a) if axis is None else a
+    before, n = whole(along), flat.shape[along]
     if n == 0:
         return np.mean(a, axis=axis, keepdims=keepdims)
+    ordered = partly_sorted(flat, along, ((n - 1) // 2, n // 2, n - 1))
     low, high = ordered[before + ((n - 1) // 2,)], ordered[before + (n // 2,)]
     low, high = np.asarray(low, as_float(a.dtype)), np.asarray(high, as_float(a.dtype))
     found = np.where(n % 2 == 1, high, (low + high) / 2)
@@ -200,15 +261,18 @@ def at_quantiles(a: Array, q: Any, axis: Any, method: str, keepdims: bool, messa
         refuse("quantiles are compiled with method='linear'", "index the sorted array")
     if isinstance(axis, tuple):
         refuse("quantiles are compiled along one axis, or of all", "reshape the array")
-    ordered = sort(a, axis)
+    flat = in_order(a) if axis is None else a
     along = 0 if axis is None else axis_of(axis, a.ndim)
     if np.ndim(q) == 0:
         if not 0 <= q <= 1:
             raise ValueError(message)
+        last = flat.shape[along] - 1
+        first = int(np.floor(last * q))
+        ordered = partly_sorted(flat, along, (max(first, 0), min(first + 1, last), last))
         return with_axis(a, at_quantile(ordered, q, along), axis, keepdims)
     if keepdims or np.ndim(q) > 1:
         refuse("several quantiles are compiled for a vector of them, without keepdims", "loop")
-    shares = np.asarray(q)
+    shares, ordered = np.asarray(q), sort(flat, along)
     if not np.all((shares >= 0) & (shares <= 1)):
         raise ValueError(message)
     out = np.empty(shares.shape + ordered.shape[:along] + ordered.shape[along + 1 :])
