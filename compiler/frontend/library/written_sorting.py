@@ -72,16 +72,16 @@ def merge(a: Array, order: Array, spare: Array, low: int, middle: int, high: int
             j += 1
 
 
-ROUNDS = 100
-"""So many pivots a selection tries, none of them the best or worst by design; then it sorts."""
+def select(a: Array, order: Array, k: int) -> None:
+    """Let the k-th place be that of the k-th element in order: those before it are smaller.
 
-
-def select(a: Array, order: Array, spare: Array, k: int) -> None:
-    """Let the k-th place be that of the k-th element in order: those before it are smaller."""
+    The first pivot is in the middle, as suits what is in order; the others are scattered, so that no pattern
+    of the elements makes one bad pivot after another.
+    """
     low, high, rounds = 0, a.size - 1, 0
-    while low < high and rounds < ROUNDS:
-        spread = 1103515245 * rounds % (high - low + 1) if rounds > 0 else (high - low) // 2
-        middle, i, j = order[low + spread], low, high
+    while low < high:
+        pivot = 1103515245 * rounds % (high - low + 1) if rounds > 0 else (high - low) // 2
+        middle, i, j = order[low + pivot], low, high
         while i <= j:
             while is_before(a, order[i], middle):
                 i += 1
@@ -92,8 +92,6 @@ def select(a: Array, order: Array, spare: Array, k: int) -> None:
                 i, j = i + 1, j - 1
         low, high = (i if k > j else low), (j if k < i else high)
         rounds += 1
-    if low < high:
-        rank(a, order, spare)
 
 
 def is_before(a: Array, p: int, q: int) -> bool:
@@ -106,15 +104,14 @@ def is_before(a: Array, p: int, q: int) -> bool:
 
 def places(a: Array, axis: int, wanted: Any) -> Array:
     """Places of which those at the `wanted` ones are in order, and no others."""
-    out = np.empty(a.shape, np.int64)
-    spare = np.empty(a.shape[axis], np.int64)
+    out, ends = np.empty(a.shape, np.int64), np.array(wanted)  # so that there is one loop over them
     of, into = slabs(a, axis), slabs(out, axis)
     for i in range(of.shape[0]):
         for k in range(of.shape[2]):
             for j in range(of.shape[1]):
                 into[i, j, k] = j
-            for at in wanted:
-                select(of[i, :, k], into[i, :, k], spare, at)
+            for at in ends:
+                select(of[i, :, k], into[i, :, k], at)
     return out
 
 
