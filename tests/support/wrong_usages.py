@@ -8,6 +8,7 @@ integers `i`, a number `n`, a list of numbers `values`, a dict `d`, an object `g
 from __future__ import annotations
 
 import collections
+import copy
 import datetime
 import decimal
 import fractions
@@ -1668,6 +1669,33 @@ def printed_with_its_name(x):
 @wrong("sys.stderr", "`print` with `file=` is not compiled", ASIDE, lambda x: told(x))
 def printed_to_a_file(x):
     print(x, file=sys.stderr)
+
+
+def squares(x):
+    return (x**2).sum()
+
+
+gradient_of_squares = mutad.grad(squares)
+
+
+@wrong("mutad.grad(", "grad is not compiled", "call its .grad", lambda x: with_gradient.grad(x))
+def gradient_made_inside(x):
+    return mutad.grad(squares)(x)
+
+
+@wrong("gradient_of", "is not compiled", "call its .grad", lambda x: with_gradient.grad(x))
+def gradient_made_outside(x):
+    return gradient_of_squares(x)
+
+
+@wrong("mutad.hessian(", "hessian is not compiled", "take it outside", None)
+def hessian_made_inside(x):
+    return mutad.hessian(squares)(x)
+
+
+@wrong("copy.deepcopy", "deepcopy is not compiled", "x.copy()", lambda x: x.copy().sum())
+def deeply_copied(x):
+    return copy.deepcopy(x).sum()
 
 
 # --- Calls of what is compiled, and of mutad's own functions.

@@ -88,13 +88,28 @@ COMPLEX = (
     "complex numbers are not compiled: transform outside, or in a function with @mutad.opaque that takes and"
     " returns real arrays (and @mutad.rule, if a derivative goes through it)"
 )
-NOT_ALONG: dict[str, str] = {
-    f"numpy.fft.{kind}fft{axes}": COMPLEX
-    for kind in ("", "i", "r", "ir", "h", "ih")
-    for axes in ("", "2", "n")
-}
-for _copy in ("copy", "deepcopy"):
-    NOT_ALONG[f"copy.{_copy}"] = "write x.copy() of an array or a list; numbers need no copy"
+DERIVATIVE = "decorate the function with @compile(grad=True), outside, and call its .{}(...) here"
+NOT_ALONG: dict[str, str] = (
+    {
+        f"numpy.fft.{kind}fft{axes}": COMPLEX
+        for kind in ("", "i", "r", "ir", "h", "ih")
+        for axes in ("", "2", "n")
+    }
+    | {
+        f"mutad.{kind}": DERIVATIVE.format(kind)
+        for kind in ("grad", "value_and_grad", "jvp", "hvp")
+    }
+    | {
+        **dict.fromkeys(
+            ("mutad.vjp", "mutad.hessian", "mutad.jacobian"),
+            "take it outside; compiled code may call .grad, .value_and_grad, .jvp and .hvp of a function",
+        ),
+        "mutad.batch": "write a loop over the items",
+        "mutad.compile": "compile the function outside, at the top of a module",
+        "copy.copy": "write x.copy() of an array or a list; numbers need no copy",
+        "copy.deepcopy": "copy arrays by x.copy(), and objects by copy.copy",
+    }
+)
 """Of functions in Python whose code is not even tried: what is wrong with it says nothing to users."""
 FRAMEWORKS = ("torch", "jax", "jaxlib", "tensorflow", "cupy")
 """Packages with arrays of their own, and functions on them."""
@@ -114,6 +129,8 @@ def of_function(function: object) -> str | None:
     of_numpy = str(getattr(function, "__qualname__", "")).startswith("RandomState.")
     if of_numpy or isinstance(getattr(function, "__self__", None), random.Random):
         return LEGACY
+    if type(function).__name__ == "Derivative":  # what `mutad.grad(f)` is
+        return DERIVATIVE.format(getattr(function, "kind", "grad"))
     if isinstance(function, np.vectorize):
         return OF_FUNCTIONS["numpy.vectorize"]
     own, cls = name_of(function), type(function)
