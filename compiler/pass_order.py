@@ -160,9 +160,8 @@ FOR_KERNELS = tuple(
     for one in OPTIMIZE
     if not isinstance(one, (FuseRows, PeelBoundaries, TurnRows, AssumeExtents, SinkMaps))
     and not isinstance(one, (ReorderLoops, UnrollAndJam, DistributeLoops))
-    and not isinstance(
-        one, (CollectProducts, TransposeColumns, TileRegisters, JoinLoops, GatherSums)
-    )
+    and not isinstance(one, (CollectProducts, TransposeColumns, TileRegisters, JoinLoops))
+    and not isinstance(one, (GatherSums, TurnColumns))
 )
 """What runs where kernels are made of the program: without what is about caches and vectors."""
 
