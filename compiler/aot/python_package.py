@@ -38,7 +38,7 @@ from .signature import ArrayParameter, OutParameter, Parameter, ScalarParameter
 from .statuses import MARK
 
 ENGINE = (
-    "keys", "raised", "sites", "traceback_entries", "library_arguments", "library_entries",
+    "keys", "raised_exceptions", "sites", "traceback_entries", "library_arguments", "library_entries",
     "library_calls",
 )  # fmt: skip
 """The modules of the runtime that a package has a copy of."""

@@ -21,10 +21,8 @@ def kernels(c: Compilation) -> None:
 
     fixed = c.request.options.deterministic
     choices = SameChoices(), ChooseLoads(), InspectChecks(fixed)
-    hoists = (
-        HoistInvariants(),
-        HoistAllocs(),
-    )  # what blocks leave of a sum, so that graphs replay the loop
+    # what blocks leave of a sum is allocated before the loop, so that a graph can replay it
+    hoists = HoistInvariants(divisions=True), HoistAllocs()
     c.run([*choices, OutlineKernels(fixed), *hoists, CheckSpaces(), BlockSums()])
 
 

@@ -54,30 +54,35 @@ TRAPS = (
     arith.FloorDivSIOp,
     arith.CeilDivSIOp,
 )
-"""Ops that must not run where the program would not have run them, but with divisors that are known."""
+"""Ops that must not run where the program would not have run them."""
 
 
 @dataclass(frozen=True)
 class HoistInvariants(ModulePass):
-    """Move pure ops with operands from outside out of a loop."""
+    """Move pure ops with operands from outside out of a loop; `divisions`: also those by known numbers.
+
+    Where plans are made, these stay: saved values have the extents of the loops that they are saved in.
+    """
 
     name = "hoist-invariants"
+    divisions: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
             for loop in function.walk(region_first=True):
                 if isinstance(loop, array.LoopOp):
-                    hoist_from(loop)
+                    hoist_from(loop, divisions=self.divisions)
 
 
-def hoist_from(loop: array.LoopOp) -> None:
+def hoist_from(loop: array.LoopOp, *, divisions: bool = False) -> None:
     """Move the invariant ops of the loop's own blocks before it (inner loops have gone first)."""
     block = loop.parent
     assert block is not None
     for region in loop.regions:
         for inside in region.blocks:
             for op in tuple(inside.ops):
-                if is_movable(op) and all(is_from_outside(v, loop) for v in op.operands):
+                movable = is_movable(op) or (divisions and divides_by_number(op))
+                if movable and all(is_from_outside(v, loop) for v in op.operands):
                     op.detach()
                     block.insert_op_before(op, loop)
 
@@ -85,17 +90,20 @@ def hoist_from(loop: array.LoopOp) -> None:
 def is_movable(op: Operation) -> bool:
     if op.regions or not is_movable_kind(type(op)):
         return False
-    if isinstance(op, TRAPS):
-        return (array.constant_value(op.operands[1]) or 0) > 0
     return not isinstance(op, array.IndexOp) or op.unchecked is not None
 
 
 @cache
 def is_movable_kind(kind: type[Operation]) -> bool:
     """The same of a class of ops, but for what the op itself says."""
-    if kind.has_trait(IsTerminator):
+    if kind.has_trait(IsTerminator) or issubclass(kind, TRAPS):
         return False
-    return issubclass(kind, (array.IndexOp, *TRAPS)) or kind.has_trait(NoMemoryEffect)
+    return issubclass(kind, array.IndexOp) or kind.has_trait(NoMemoryEffect)
+
+
+def divides_by_number(op: Operation) -> bool:
+    """Whether the op divides, and cannot trap: its divisor is known, and above 0."""
+    return isinstance(op, TRAPS) and (array.constant_value(op.operands[1]) or 0) > 0
 
 
 def is_from_outside(value: SSAValue, loop: array.LoopOp) -> bool:

@@ -559,7 +559,7 @@ def two_slices(x):
 @wrong(
     "slice(1, 3) if x[0] > 1.0 else slice(0, 2)",
     "the value of this expression",
-    "use another name",
+    "choose its parts",
     two_slices,
 )
 def slice_on_a_path(x):
@@ -684,11 +684,6 @@ def word_subscript(x):
 @wrong("x[0, 0]", "too many indices for array", "", None)
 def too_many_subscripts(x):
     return x[0, 0]
-
-
-@wrong("m[|np.ix_", "ix_ is not compiled", ASIDE, lambda m: m[[0, 1]][:, [0, 2]].sum())
-def open_mesh(m):
-    return m[np.ix_([0, 1], [0, 2])].sum()
 
 
 @wrong("x[0]", "`del` is for names, and items of lists and dicts", "", None)
