@@ -686,6 +686,17 @@ def too_many_subscripts(x):
     return x[0, 0]
 
 
+@wrong(
+    "np.meshgrid(",
+    "meshgrid: the argument 'sparse' is not supported",
+    ASIDE,
+    lambda x: (x[:, None] + x).sum(),
+)
+def sparse_mesh(x):
+    a, b = np.meshgrid(x, x, sparse=True)
+    return (a + b).sum()
+
+
 @wrong("x[0]", "`del` is for names, and items of lists and dicts", "", None)
 def deleted_element(x):
     del x[0]

@@ -27,6 +27,9 @@ class Partial:
 class Unbindable(Exception):
     """The call does not fit the function's parameters. The text is CPython's, nearly."""
 
+    unknown: str | None = None
+    """The keyword that is no parameter."""
+
 
 def bound(
     a: ast.arguments,
@@ -48,7 +51,9 @@ def bound(
         if key not in allowed and a.kwarg is not None:
             continue
         if key not in allowed:
-            raise Unbindable(f"{name}() got an unexpected keyword argument '{key}'")
+            error = Unbindable(f"{name}() got an unexpected keyword argument '{key}'")
+            error.unknown = key
+            raise error
         if key in given:
             raise Unbindable(f"{name}() got multiple values for argument '{key}'")
         given[key] = value

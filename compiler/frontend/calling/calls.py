@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from xdsl.dialects import arith, math
 
-from ...diagnostics import CompileError, is_library
+from ...diagnostics import OWN, CompileError, is_library
 from ...scalar_types import Mismatch, join_types
 from .. import choices, exceptions, library, scalars
 from .. import python_math as math_functions
@@ -29,6 +29,7 @@ from ..expressions import Expressions
 from ..facts import Facts
 from ..frames import RESULT, Frame, LocalFunction, Scope, Unready
 from ..joins import Maybe
+from ..library.ways_out import unknown_argument
 from ..scalars import is_python
 from ..syntax import matching, normalize, source
 from ..syntax.comprehensions import ITERATORS, Intrinsic
@@ -641,6 +642,8 @@ class Calls(Expressions):
         try:
             values = arguments.bound(a, name, args, kwargs, defaults, keyword_defaults)
         except arguments.Unbindable as error:
+            if error.unknown is not None and frame.source.file.startswith(OWN):  # NumPy's may have it
+                raise self.refusal(node, *unknown_argument(name, error.unknown)) from None
             raise self.refusal(node, str(error)) from None
         if a.kwarg is not None:
             values[a.kwarg.arg] = self.dict_of(arguments.left_over(a, kwargs))
