@@ -357,12 +357,13 @@ class Outliner:
             new = host.emit(device.FetchOp(result, [zero]))
             host.store(host.combined(kind, host.load(cell), new), cell)
             return
-        into = kernel.value(target)
         assert isinstance(target.type, MemRefType)
-        at = [kernel.index(0)] * target.type.get_num_dims()
+        first = [zero] * target.type.get_num_dims()  # there also where the sum is of no points
+        element = host.emit(array.ViewOp(target, first, [], [], [])) if first else target
+        into = kernel.value(element)
 
         def keep_there(value: SSAValue) -> None:
-            kernel.store(kernel.combined(kind, kernel.load(into, at), value), into, at)
+            kernel.store(kernel.combined(kind, kernel.load(into), value), into)
 
         reductions.meet(kernel, [Term(kind, mine, keep_there)])
         self.launch(host, kernel, one)

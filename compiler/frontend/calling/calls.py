@@ -642,7 +642,9 @@ class Calls(Expressions):
         try:
             values = arguments.bound(a, name, args, kwargs, defaults, keyword_defaults)
         except arguments.Unbindable as error:
-            if error.unknown is not None and frame.source.file.startswith(OWN):  # NumPy's may have it
+            if error.unknown is not None and frame.source.file.startswith(
+                OWN
+            ):  # NumPy's may have it
                 raise self.refusal(node, *unknown_argument(name, error.unknown)) from None
             raise self.refusal(node, str(error)) from None
         if a.kwarg is not None:
