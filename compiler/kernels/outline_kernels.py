@@ -56,7 +56,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref, scf
+from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import FunctionType, MemRefType, ModuleOp, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -286,7 +286,8 @@ class Outliner:
             after = self.cells_as_arrays(op, host)
             kernel = self.kernel(op)
             MapKernel(kernel, op, form, inputs).points()
-            self.launch(host, kernel, blocks(host, [op.extents[a] for a in form.shared]))
+            count = blocks(host, [op.extents[a] for a in form.shared])
+            self.launch(host, kernel, count if op.gathers is None else any_of(host, op, count))
             for one in after:
                 one()
         Rewriter.erase_op(op)
@@ -463,6 +464,13 @@ class Outliner:
         inputs = [a.type for a in self.function.body.block.args]
         outputs = [v.type for v in returned(self.function)]
         self.function.properties["function_type"] = FunctionType.from_lists(inputs, outputs)
+
+
+def any_of(host: Writer, op: array.MapOp, count: SSAValue) -> SSAValue:
+    """So many blocks, or none where the window is empty: then the map reaches beyond its array."""
+    zero = host.index(0)
+    there = host.all([host.less(zero, n) for n in op.window])
+    return host.emit(arith.SelectOp(there, count, zero))
 
 
 def trips_of(loop: array.LoopOp) -> SSAValue:

@@ -80,6 +80,15 @@ def test_kernels_compute_what_the_cpu_does(kind: str, seed: int) -> None:
         same([on_host(value) for value in launched], wanted)
 
 
+@pytest.mark.parametrize("seed", [2, 76])
+def test_arrays_that_a_stencil_does_not_fit_into(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums of no points, and adjoints that gather from an empty window: no thread leaves its array."""
+    monkeypatch.setenv("MUTAD_KERNELS", f"{seed}:{seed + 1}")  # threads are watched
+    test_kernels_compute_what_the_cpu_does("stencil", seed)
+
+
 def cotangents(plain: Outcome) -> tuple[Any, ...] | None:
     """Those of a program that returns several things, none of one that raises; None for one number."""
     if plain.exception is not None:
