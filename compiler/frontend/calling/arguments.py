@@ -27,8 +27,7 @@ class Partial:
 class Unbindable(Exception):
     """The call does not fit the function's parameters. The text is CPython's, nearly."""
 
-    unknown: str | None = None
-    """The keyword that is no parameter."""
+    unknown: str | None = None  # the keyword that is no parameter
 
 
 def bound(
