@@ -84,7 +84,7 @@ def no_function(value: Any) -> str:
         return (
             f"the class {value.__name__}: decorate its methods, or write a function that calls it"
         )
-    called = getattr(type(value), "__call__", None)  # noqa: B004
+    called = next((vars(c)["__call__"] for c in type(value).__mro__ if "__call__" in vars(c)), None)
     if isinstance(called, types.FunctionType) and not hasattr(value, "__name__"):
         return f"an object of class {kind}: compile its method, compile(x.__call__)"
     if hasattr(value, "__wrapped__") and home not in ("numpy", "scipy"):
