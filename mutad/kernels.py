@@ -26,10 +26,10 @@ from mutad.compiler.codegen.entries.run import (
     CTX_SITE,
 )
 from mutad.compiler.codegen.foreign_to_llvm import C_TYPES
+from mutad.compiler.codegen.function_to_llvm import CodegenOptions
 from mutad.compiler.codegen.kernel_module import KernelText
 from mutad.compiler.codegen.kernel_state import value_type
 from mutad.compiler.codegen.llvm_module import optimize_and_emit
-from mutad.compiler.codegen.loops_to_llvm import CodegenOptions
 from mutad.compiler.codegen.module_to_llvm import functions_of, kernel_text, split_text
 from mutad.compiler.interpreter import Unknown, interpret
 from mutad.compiler.interpreter.memory import Memref, dtype_of, lanes_of

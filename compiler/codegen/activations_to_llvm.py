@@ -30,9 +30,9 @@ from ..rules.calls import records_of
 from .activation_calls import kept_count, result_type, shown_fields, symbol
 from .arena import arena_push
 from .checks_to_llvm import site_of
+from .function_to_llvm import KernelWriter
 from .handles import Record
 from .kernel_state import OK, value_type
-from .loops_to_llvm import KernelWriter
 from .polls import poll_if
 from .steps_driver import has_steps
 from .support.context import STACK_END

@@ -27,10 +27,10 @@ from ...dialects import ad, array, device
 from ..analysis.alias import if_blocks
 from ..analysis.replays import period_of
 from .debug_info import Subject
+from .function_to_llvm import CodegenOptions, KernelWriter
 from .handles import Record
 from .kernel_memory import KernelMemory
 from .kernel_state import OUT_OF_MEMORY, Descriptor, KernelState, size_of, value_type
-from .loops_to_llvm import CodegenOptions, KernelWriter
 from .memory_to_llvm import bytes_of
 from .support.device import BLOCKS, DECLARATIONS, DEVICE
 

@@ -16,11 +16,11 @@ from ...dialects import activation
 from ..analysis.effects import is_private
 from .activations_to_llvm import ActivationWriter
 from .debug_info import Subject, without_lines
+from .function_to_llvm import CodegenOptions, KernelWriter
 from .handles import Record
 from .kernel_memory import KernelMemory
 from .kernel_module import SIZES, KernelText, module_text
 from .kernel_state import KernelState
-from .loops_to_llvm import CodegenOptions, KernelWriter
 
 
 def kernel_text(

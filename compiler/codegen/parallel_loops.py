@@ -14,9 +14,10 @@ raised, as in order, though later iterations may have run. What is proved indepe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
@@ -24,19 +25,22 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects import array
 from ..analysis.carried_cells import Role
-from ..analysis.independence import Independent, is_claimed
+from ..analysis.independence import Independence, Independent, is_claimed
 from ..analysis.views import strip_views
 from .checks_to_llvm import raise_overflow
 from .kernel_state import Descriptor, KernelState, memory_type, size_of, value_type
 from .map_nest import combine, identity
 from .memory_to_llvm import RUNTIME_MEMORY, bytes_of, support_call
-from .parallel_regions import CHUNKS, Region, Split, in_threads_or_here, is_small, split
+from .parallel_regions import (
+    CHUNKS,
+    Region,
+    RegionWriter,
+    Split,
+    in_threads_or_here,
+    is_small,
+    split,
+)
 from .work_estimate import WorkEstimate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .loops_to_llvm import KernelWriter
 
 VIEWS = (array.ViewOp, array.CollapseOp, memref.CastOp)
 
@@ -44,7 +48,18 @@ OWN_ELEMENT = 0.5
 """Nanoseconds that each element of a chunk's own sums costs: it is zeroed, and added up."""
 
 
-def may_leave_early(writer: KernelWriter, loop: array.LoopOp) -> bool:
+class ChunkWriter(RegionWriter, Protocol):
+    """The writer of the function that the loop stands in."""
+
+    independence: Independence
+
+    def emit(self, op: Operation) -> None: ...
+    def counted_loop(
+        self, op: array.LoopOp, moving: list[tuple[int, int]], part: tuple[str, str] | None = None
+    ) -> None: ...
+
+
+def may_leave_early(writer: ChunkWriter, loop: array.LoopOp) -> bool:
     """Whether an iteration may raise."""
     return any(
         array.is_operation_that_may_raise(op) and op not in writer.state.proved
@@ -52,7 +67,7 @@ def may_leave_early(writer: KernelWriter, loop: array.LoopOp) -> bool:
     )
 
 
-def independent_loop(writer: KernelWriter, loop: array.LoopOp) -> Independent | None:
+def independent_loop(writer: ChunkWriter, loop: array.LoopOp) -> Independent | None:
     """How the loop's iterations are told apart, if threads may run them."""
     if writer.state.scalar_only or (may_leave_early(writer, loop) and not is_claimed(loop)):
         return None
@@ -70,7 +85,7 @@ class Own:
 
 
 def parallel_loop(
-    writer: KernelWriter, loop: array.LoopOp, told: Independent, here: Callable[[], None]
+    writer: ChunkWriter, loop: array.LoopOp, told: Independent, here: Callable[[], None]
 ) -> None:
     """The loop in threads where it is long, else `here`."""
     state = writer.state
@@ -110,7 +125,7 @@ class Chunks:
 
     def __init__(
         self,
-        writer: KernelWriter,
+        writer: ChunkWriter,
         loop: array.LoopOp,
         told: Independent,
         owned: list[Own],

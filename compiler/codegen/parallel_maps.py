@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
@@ -21,11 +20,8 @@ from .gather_maps import Part
 from .kernel_state import Descriptor, KernelState, lanes_of, memory_type, value_type
 from .llvm_text import FunctionText, integer
 from .map_nest import combine, identity
-from .parallel_regions import CHUNKS, Region, in_threads_or_here, is_small, split
+from .parallel_regions import CHUNKS, Region, RegionWriter, in_threads_or_here, is_small, split
 from .work_estimate import WorkEstimate, cost_of_point
-
-if TYPE_CHECKING:
-    from .loops_to_llvm import KernelWriter
 
 LONG = 64
 """An axis of so many points is long enough."""
@@ -80,7 +76,7 @@ def outputs_apart(state: KernelState, op: array.MapOp) -> bool:
 
 
 def parallel_map(
-    writer: KernelWriter, op: array.MapOp, axes: Axes, here: Callable[[], None]
+    writer: RegionWriter, op: array.MapOp, axes: Axes, here: Callable[[], None]
 ) -> None:
     """The map in threads where it is large, else `here`."""
     outer = writer.state

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from xdsl.ir import Operation, SSAValue
 
@@ -139,6 +139,15 @@ def in_threads_or_here(
         write()
         text.branch(merge)
     text.start(merge)
+
+
+class RegionWriter(Protocol):
+    """What is asked of the writer of the function that a region stands in."""
+
+    state: KernelState
+
+    def within(self, state: KernelState, write: Callable[[], None]) -> None:
+        """Write into another state what one thread runs."""
 
 
 class Region:

@@ -27,11 +27,11 @@ from xdsl.dialects.builtin import AnyFloat, DenseArrayBase, MemRefType, ModuleOp
 from xdsl.ir import Operation
 
 from ...dialects import array, device
+from .function_to_llvm import CodegenOptions, KernelWriter
 from .kernel_memory import KernelMemory
 from .kernel_module import module_text
 from .kernel_state import Descriptor, KernelState, memory_type, value_type
 from .llvm_module import Host, require_known_llvm
-from .loops_to_llvm import CodegenOptions, KernelWriter
 
 TRIPLE = "nvptx64-nvidia-cuda"
 

@@ -17,9 +17,9 @@ from xdsl.ir import Block, Region
 
 from ...dialects import device
 from ...dialects.within import every_op
+from ..codegen.function_to_llvm import CodegenOptions, KernelWriter
 from ..codegen.kernel_module import KernelText, module_text
 from ..codegen.kernel_state import KernelState, size_of, value_type
-from ..codegen.loops_to_llvm import CodegenOptions, KernelWriter
 from .emulate_launches import emulate, forget_spaces, touch
 
 CONTEXT_BYTES = 288

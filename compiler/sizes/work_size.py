@@ -44,9 +44,9 @@ from ...dialects import activation, ad, array
 from ..analysis.alias import AliasAnalysis, if_blocks
 from ..analysis.effects import is_private
 from ..codegen.entries.guard import Form
+from ..codegen.function_to_llvm import escaping_allocations
 from ..codegen.kernel_module import SIZES
 from ..codegen.kernel_state import size_of
-from ..codegen.loops_to_llvm import escaping_allocations
 from ..codegen.scratch import SCRATCH, Copies, InBlocks
 from ..transforms.eliminate_common import EliminateCommon
 from ..transforms.fold_constants import FoldConstants

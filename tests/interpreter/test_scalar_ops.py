@@ -10,7 +10,7 @@ from lit_programs import context
 from scalar_lines import NUMBERS, lines_of, lines_with_constants, program
 from xdsl.parser import Parser
 
-from mutad.compiler.codegen.loops_to_llvm import CONTROL, LOWERINGS
+from mutad.compiler.codegen.function_to_llvm import CONTROL, LOWERINGS
 from mutad.compiler.codegen.scalars_to_llvm import SCALAR_OPS
 from mutad.compiler.interpreter.execution import OPS
 from mutad.compiler.interpreter.scalars import LIBM, SCALARS
