@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import MemRefType
@@ -11,10 +11,8 @@ from xdsl.ir import Attribute
 from ...dialects import ad
 from ...dialects.ad import Part
 from ..derivative.expand_derivatives import Expansion
+from .frame import Frame
 from .memory import Memref, dtype_of, fresh, lanes_of
-
-if TYPE_CHECKING:
-    from .execution import Frame
 
 
 def run_derivative(frame: Frame, op: ad.DerivativeOp) -> None:

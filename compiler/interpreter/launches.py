@@ -1,15 +1,14 @@
-"""Launches of kernels: every thread of every block, in an order drawn by chance, and a detector of races.
+"""Launches of kernels: every thread of every block, in an order drawn by chance.
 
-Threads of a block go from barrier to barrier. Two of them race where one writes an element that the other
-touches, unless they are of one block with a barrier between, or both add to it atomically; then the program
-is undefined, whatever it computed in this order.
+Threads of a block go from barrier to barrier. Where two of them race (`races`) the program is undefined,
+whatever it computed in this order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from xdsl.dialects.func import FuncOp
@@ -17,65 +16,11 @@ from xdsl.ir import Block, Operation
 
 from ...dialects import array, device
 from ..kernels.emulate_launches import is_shared, parts
-from .memory import Memref, Root, Undefined
-
-if TYPE_CHECKING:
-    from .execution import Frame
+from .frame import Frame
+from .memory import Memref, Undefined
+from .races import Races, Touch, Watch
 
 SEED = 7
-
-
-@dataclass(frozen=True)
-class Touch:
-    """A thread was at an element, in a part of its kernel between barriers."""
-
-    block: int
-    thread: int
-    phase: int
-    atomic: bool = False
-
-    def races(self, other: Touch) -> bool:
-        if self.atomic and other.atomic:
-            return False
-        if self.block != other.block:
-            return True
-        return self.thread != other.thread and self.phase == other.phase
-
-
-@dataclass
-class Races:
-    """What threads of one launch have touched."""
-
-    written: dict[tuple[Root, int], set[Touch]] = field(
-        default_factory=dict[tuple[Root, int], set[Touch]]
-    )
-    read: dict[tuple[Root, int], set[Touch]] = field(
-        default_factory=dict[tuple[Root, int], set[Touch]]
-    )
-
-    def look(self, root: Root, place: int, touch: Touch, *, write: bool) -> None:
-        """Undefined where another thread is at the element."""
-        key = root, place
-        others = [*self.written.get(key, ()), *(self.read.get(key, ()) if write else ())]
-        other = next((o for o in others if touch.races(o)), None)
-        if other is not None:
-            raise Undefined(
-                f"a race: thread {touch.thread} of block {touch.block} and thread {other.thread} of block "
-                f"{other.block} are at one element"
-            )
-        (self.written if write else self.read).setdefault(key, set()).add(touch)
-
-
-@dataclass
-class Watch:
-    """Where a frame is a thread."""
-
-    races: Races
-    now: Touch
-
-    def touched(self, source: Memref, place: int, *, write: bool, atomic: bool = False) -> None:
-        now = replace(self.now, atomic=True) if atomic else self.now
-        self.races.look(source.root, place, now, write=write)
 
 
 def launch(frame: Frame, op: device.LaunchOp) -> None:
@@ -89,7 +34,7 @@ def run_kernel(frame: Frame, kernel: FuncOp, values: Sequence[Any], blocks: int)
     """So many blocks of a kernel."""
     order, races = np.random.default_rng(SEED), Races()
     for block in order.permutation(max(blocks, 0)):
-        threads = [type(frame)(frame.machine, frame.depth) for _ in range(device.THREADS)]
+        threads = [Frame(frame.machine, frame.depth) for _ in range(device.THREADS)]
         for thread in threads:
             thread.bind(kernel.body.block.args, values)
         share(kernel.body.block.ops, threads)

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute
 
 from ...dialects import array
+from .frame import Frame
 from .memory import Array, Memref, Undefined
 from .scalars import SCALARS
-
-if TYPE_CHECKING:
-    from .execution import Frame
 
 COMBINED: dict[str, tuple[Any, Any]] = {
     "add": (np.add, np.logical_or),

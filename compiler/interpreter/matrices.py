@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from xdsl.ir import Operation, SSAValue
@@ -12,16 +12,9 @@ from ...dialects import array, dense
 from ..frontend.library.written_dense import eliminate, lower_factor, solve_factored
 from ..frontend.library.written_dense import log_determinant as determinant
 from ..frontend.library.written_dense import solve_triangle as triangle
+from .frame import Frame
 from .memory import Array, Memref, Undefined
 from .overlaps import share_bytes
-
-
-class Frame(Protocol):
-    """What the ops ask of a function that runs."""
-
-    @property
-    def values(self) -> dict[SSAValue, Any]: ...
-    def get(self, value: SSAValue, /) -> Any: ...
 
 
 def write(memref: Memref, values: Array) -> None:

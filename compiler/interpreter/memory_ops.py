@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects import memref, vector
@@ -11,11 +11,9 @@ from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import array
+from .frame import Frame
 from .memory import Memref, Undefined, fresh, has_layout
 from .overlaps import share_bytes
-
-if TYPE_CHECKING:
-    from .execution import Frame
 
 
 def shape_of(frame: Frame, extents: Sequence[SSAValue]) -> tuple[int, ...]:
