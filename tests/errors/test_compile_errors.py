@@ -465,6 +465,11 @@ def copy_that_the_caller_decides(a, c):
     return np.array(a, copy=c)
 
 
+@refused("f64[?,?]C", at="np.roll(a, 1, axis)", says="`axis` must be known while compiling")
+def axis_of_a_loop(a):
+    return sum(np.roll(a, 1, axis)[0, 0] for axis in range(2))
+
+
 @refused("f64[?,?]S", at="np.diagonal(a)", says="it is a view")
 def diagonal_with_gaps(a):
     return np.diagonal(a).sum()

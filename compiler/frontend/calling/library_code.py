@@ -61,32 +61,31 @@ def planned(
             return planned(lowering, plan, [one, *rest], kwargs, node) or NoneValue()
 
         return choices.each(lowering, args[0], of_one)
-    given = [known(lowering, a, node) for a in args]
-    named = {k: known(lowering, a, node) for k, a in kwargs.items()}
+    shown = [ast.unparse(a) for a in node.args]
+    given = [known(lowering, a, node, shown[min(k, len(shown) - 1)]) for k, a in enumerate(args)]
+    named = {k: known(lowering, a, node, k) for k, a in kwargs.items()}
     try:
         return constant(lowering, plan(*given, **named))
     except (plans.Unplanned, TypeError) as error:
         raise lowering.refusal(node, *error.args) from None
 
 
-def known(lowering: Calls, value: Value, node: ast.Call) -> Any:
+def known(lowering: Calls, value: Value, node: ast.Call, name: str) -> Any:
     """The Python object that an argument is."""
     match value:
         case NoneValue():
             return None
         case Static(ListObject() as seq) if (items := lowering.written_items(seq)) is not None:
-            return tuple(known(lowering, item, node) for item in items)
+            return tuple(known(lowering, item, node, name) for item in items)
         case Static(found) if not isinstance(found, ListObject):
             return found
         case Scalar(constant=found) if found is not None:
             return found
         case Tuple(items):
-            return tuple(known(lowering, item, node) for item in items)
+            return tuple(known(lowering, item, node, name) for item in items)
         case _:
-            names = ast.unparse(node.args[0]) if node.args else "this"
-            raise lowering.refusal(
-                node, f"`{names}` must be known while compiling", "write it as a constant"
-            )
+            reason = f"`{name}` must be known while compiling"
+            raise lowering.refusal(node, reason, "write it as a constant")
 
 
 def constant(lowering: Calls, found: Any) -> Value:
