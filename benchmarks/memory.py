@@ -1,6 +1,6 @@
 """What a gradient call saves and what it takes at its peak, against JAX and PyTorch.
 
-saved   mutad: the receipt (where only a run can tell, what was measured); PyTorch: the bytes of the tensors
+saved   mutad: the receipt (where that is dynamic, what was measured); PyTorch: the bytes of the tensors
         that autograd packs, each storage once, without the arguments.
 peak    mutad: counted by an allocator that its kernel is linked against, gradients included; JAX: temporaries
         and results of the compiled program, as XLA reports them. The last column compares with the better of

@@ -98,7 +98,7 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     RaiseLoops(),  # independent iterations are a map, whose adjoint is one
     EliminateCommon(),  # the views that raising made
     WriteProducts(),  # a product is saved, or overwritten, where it goes
-    RemoveDead(),  # a store that nobody reads kills nothing
+    RemoveDead(),  # a store that is never read kills nothing
     DescribeCalls(),  # nor does a call that no longer stores
 )
 
@@ -138,7 +138,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     HoistInvariants(),
     HoistAllocs(),  # nothing allocates inside of loops
     EliminateCommon(),
-    ExchangeArrays(),  # both arrays are there before the loop, and nobody shares their memory yet
+    ExchangeArrays(),  # both arrays are there before the loop, and nothing shares their memory yet
     ReuseAllocs(),  # shadows take the memory of what the forward sweep has done with
     PeelBoundaries(),  # what reordering and vectors need is a body without branches
     TurnRows(),  # rows that are read from columns need no length

@@ -105,7 +105,7 @@ def remember_checked(c: Compilation) -> None:
 
 
 def take_checked(request: Request) -> Compilation | None:
-    """The compilation that has come as far; nobody else gets it."""
+    """The compilation that has come as far; no other gets it."""
     origin = Origin.of(request)
     if origin is None:
         return None

@@ -132,7 +132,7 @@ class CallOp(IRDLOperation):
 class TooDeepOp(IRDLOperation):
     """Whether a call now would raise RecursionError: `%deep = activation.too_deep frames 1`.
 
-    It says nothing of any other place or time, so nobody computes it again.
+    It says nothing of any other place or time, so it is never computed again.
     """
 
     name = "activation.too_deep"

@@ -58,7 +58,7 @@ AS_MANY_AS_IT_TAKES = 2**63 - 1
 
 UNSEEN = "ad.unseen"
 """The attribute of the map that sets to zero all of an argument which shares memory with no other, and of
-which nobody sees what it held: the function's `filled` lists these arguments. Who lets code rely on the
+which nothing sees what it held: the function's `filled` lists these arguments. Who lets code rely on the
 zeros takes it off."""
 
 

@@ -71,7 +71,7 @@ GROWABLE = "growable"
 shadow is 0 by itself: no element is read before it is stored to."""
 
 FRESH = "fresh"
-"""The attribute of a store, or of the view that is stored to, whose elements nobody has touched before since
+"""The attribute of a store, or of the view that is stored to, whose elements were not touched before since
 the memory was made: what is appended to a list that only grows."""
 
 ZERO = "zero"

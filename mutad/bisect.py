@@ -283,7 +283,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """0 where every pass keeps the answer, 1 where one does not; a message where nobody can say."""
+    """0 where every pass keeps the answer, 1 where one does not; a message where that cannot be told."""
     try:
         with open(args.dump, encoding="utf-8") as file:
             text = file.read()

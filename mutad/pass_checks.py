@@ -80,7 +80,7 @@ class PassCheck:
         return call_of(module, self.head, like or self.name, self.sharing)
 
     def values(self, call: Call) -> list[Any]:
-        """The values of a call; those that nobody gave are random numbers."""
+        """The values of a call; those that were not given are random numbers."""
         rng, known = np.random.default_rng(self.seed), dict[str, Any](self.inputs)
         zeros = shadows_of_zeros(call)
         for parameter in call.parameters:
@@ -272,7 +272,7 @@ def shadows_of_zeros(call: Call) -> set[int]:
 
 
 def standing_still(call: Call, values: Sequence[Any], asked: set[str]) -> list[Any]:
-    """The values, with zeros for tangents that nobody asked for, by this or another of their names."""
+    """The values, with zeros for tangents that were not asked for, by this or another of their names."""
     pairs = list(zip(call.parameters, values, strict=True))
     moving = {id(v) for p, v in pairs if p.name in asked}
     dots = [v for p, v in pairs if p.name.endswith("_dot")]

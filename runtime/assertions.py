@@ -25,8 +25,8 @@ def assert_saved_bytes(
     saved = plan.saved_bytes
     if saved is None:
         raise AssertionError(
-            f"{function.__qualname__}: only a run can tell whether the gradient saves more than "
-            f"{at_most:,} bytes: it saves {plan.formula}\n{plan}"
+            f"{function.__qualname__}: whether the gradient saves at most {at_most:,} bytes is known only at "
+            f"run time: it saves {plan.formula}\n{plan}"
         )
     if saved > at_most:
         raise AssertionError(

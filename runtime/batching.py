@@ -243,7 +243,7 @@ def kinds_of(dispatcher: Dispatcher, item: tuple[Any, ...]) -> Iterator[Any]:
 
 
 def stand_in(value: Any) -> Any:
-    """An argument; of an array of a device one of the host that is as large, whose elements nobody reads."""
+    """An argument; of an array of a device one of the host that is as large, and never read."""
     if type(value) in keys.PLAIN:
         return value
     from .device_arrays import dtype_of, is_device
@@ -359,7 +359,7 @@ class Loops:
         self.results = found
 
     def require_shapes(self) -> None:
-        """ValueError where there are no items, and so nobody knows the shapes of results."""
+        """ValueError where there are no items: the shapes of results are unknown."""
         if any(one["kind"] == "array" for one in leaves_of(self.results)):
             raise ValueError(
                 f"batch of {self.base.__qualname__}: there are no items, and it returns arrays "

@@ -25,7 +25,7 @@ class TooLarge(MemoryError):
 def budget_of(memory: Any) -> tuple[int | None, str]:
     """The number of bytes, None where there is no budget, and the folder for files, "" for none.
 
-    ValueError where nobody can read it. A folder is looked for when something goes there.
+    ValueError where it cannot be parsed. A folder is looked for when something goes there.
     """
     if not isinstance(memory, tuple):
         return bytes_of(memory), ""
@@ -50,7 +50,7 @@ def temporary() -> str:
 
 
 def bytes_of(memory: Any) -> int | None:
-    """The number of bytes; None where there is no budget. ValueError where nobody can read it."""
+    """The number of bytes; None where there is no budget. ValueError where it cannot be parsed."""
     if memory is None:
         return None
     if isinstance(memory, int) and not isinstance(memory, bool):

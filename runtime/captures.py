@@ -1,7 +1,7 @@
 """What a function reads from outside: globals, closure variables, attributes of modules and classes.
 
 CPython reads them at each call, so compiled code must not go stale. A float or an array from outside
-is an *input*: an argument that nobody passes, read from its *place* at each call (and a possible
+is an *input*: an argument that no caller passes, read from its *place* at each call (and a possible
 `wrt`, by name). Everything else (ints, tuples, functions, modules) is a *constant* of the
 compilation: the entry compares it with the object that is there now, and where another one is, the
 function is compiled anew.
@@ -432,7 +432,7 @@ LIBRARIES = tuple(
 
 
 def is_standard(file: str) -> bool:
-    """True for a source file of Python, NumPy, SciPy, or of ours: nobody changes what it defines."""
+    """True for a source file of Python, NumPy, SciPy, or of ours: what it defines does not change."""
     own = file.startswith((OWN, *LIBRARIES))
     return own or (file.startswith((STANDARD_LIBRARY, "<frozen ")) and INSTALLED not in file)
 
@@ -443,7 +443,7 @@ def is_of_library(function: types.FunctionType) -> bool:
 
 
 def is_versioned(module: str | None) -> bool:
-    """Part of NumPy or of Python: nobody assigns there, and cache keys have the version."""
+    """Part of NumPy or of Python: nothing assigns there, and cache keys have the version."""
     return module is not None and module.partition(".")[0] in (
         "numpy",
         "scipy",
@@ -488,7 +488,7 @@ def reads_of(
 
     Code nested in it (lambdas, inner functions) counts, and so do attributes of local names of modules
     and classes (`m = settings`). Values that are not there are MISSING. A foreign function of SciPy comes
-    with a place without name: nobody assigns there, but it may be given a rule.
+    with a place without name: nothing assigns there, but it may be given a rule.
     """
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     builtins: dict[str, Any] = function.__builtins__  # pyright: ignore[reportAttributeAccessIssue]

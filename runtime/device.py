@@ -5,7 +5,7 @@ else here knows which. Compiled host code calls them through a table (`device_te
 modules, copies arrays and orders streams, by `Driver.call`.
 
 Arrays of a device look to the runtime like NumPy's, with the device's addresses: kinds, sharing of memory and
-views are known from these, and nobody on the host touches an element. What a call makes is allocated by a
+views are known from these, and the host touches no element. What a call makes is allocated by a
 handler of ours (`Driver.handler`), which NumPy's arrays free their memory with.
 """
 

@@ -275,7 +275,7 @@ def _python(name: str, result: Any, *arguments: Any) -> Any:
 
 
 class _Borrowed:
-    """What a capsule handed over, given back when nobody refers to it."""
+    """What a capsule handed over, given back when nothing refers to it."""
 
     def __init__(self, capsule: Any) -> None:
         get = _python("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
@@ -337,7 +337,7 @@ _Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 
 @_Destructor
 def _destroy(capsule: int) -> None:
-    """A capsule goes that nobody has taken."""
+    """A capsule goes that was not taken."""
     is_valid = _python("PyCapsule_IsValid", ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
     get = _python("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
     if is_valid(capsule, NAME):

@@ -3,7 +3,7 @@
 `EmulatedDriver` has the entry points of NVIDIA's driver API that mutad uses, by the same addresses in the
 same table; so everything that leads to a launch runs as it does with a device: modules, packed arguments,
 grids, copies, the pool, graphs, errors. Kernels are those of `target="cuda:host"`, compiled for the host,
-a function for each, which goes through blocks and threads in an order that nobody writes programs for.
+a function for each, which goes through blocks and threads in an order that no program is written for.
 
 It is stricter than a device. Streams run as late as they may (`emulated_streams`). Contexts, handles,
 alignment, extents and what may not be captured are looked at; the errors are those of NVIDIA's driver.
@@ -417,7 +417,7 @@ class EmulatedDriver:
         put(place, block)
 
     def spoil(self, block: int, size: int, stream: Stream) -> None:
-        """Nobody knows what is in it."""
+        """What is in it is undefined."""
         stream.do(lambda: fill_with(block + self.shift, GARBAGE, size))
 
     def take_back(self) -> None:
@@ -515,7 +515,7 @@ class EmulatedDriver:
         pointers = [k for k, kind in enumerate(function.kinds) if kind == "ptr"]
         for number, k in enumerate(pointers if function.ranks else []):
             rank, size = function.ranks[number], function.sizes[number]
-            # A view of nothing may begin anywhere: nobody reads it.
+            # A view of nothing may begin anywhere: it is never read.
             if all(words[k + 1 : k + 1 + rank]):
                 self.require_elements(
                     words[k],

@@ -56,7 +56,7 @@ class FilePlan:
         self.costs = ahead
         rates = (each + steps[1:] + again[1:]) / np.maximum(steps[1:], 1)
         self.period = int(steps[1 + rates.argmin()])
-        """Every which step a state is written where nobody knows how many there are."""
+        """Every which step a state is written where their number is unknown."""
 
     def ahead(self, n: int) -> int:
         """How many steps are run from a state that is written; 0 where memory alone will do."""

@@ -98,7 +98,7 @@ class Memory:
 
 
 def cpu_flags() -> set[str]:
-    """The sets of instructions that this CPU has, by Linux's names; nothing where nobody tells."""
+    """The sets of instructions that this CPU has, by Linux's names; nothing where that is unknown."""
     try:
         with open("/proc/cpuinfo") as file:
             found = next((line for line in file if line.startswith("flags")), "")

@@ -163,7 +163,7 @@ def bytes_of(shadows: dict[int, Any]) -> int:
 
 
 def measure_vjp(function: CompiledFunction, *args: Any, wrt: Any = 0, **kwargs: Any) -> int:
-    """The bytes of the blocks that `vjp` keeps for `back`, while nobody calls it."""
+    """The bytes of the blocks that `vjp` keeps for `back`, while it is not called."""
     dispatcher = function._dispatcher  # pyright: ignore[reportPrivateUsage]
     values = dispatcher.values_of(*args, **kwargs)
     values = memory.copies(values, keys.overlaps_of(values))

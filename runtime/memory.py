@@ -125,7 +125,7 @@ def zero_shadows(
     """A zero shadow for each active array, or as many as there are lanes.
 
     Of the arrays only their places are asked for. Those in `filled` are filled by who gets them, where
-    nothing shares memory; nobody stores to those in `zeros`.
+    nothing shares memory; nothing stores to those in `zeros`.
     """
     wanted = [p for p in active if isinstance(values[p], np.ndarray | Placed)]
     if not overlaps:

@@ -10,8 +10,8 @@ A loop that begins while others wait to be reversed makes room: it takes from th
 this has kept last, as long as that saves steps (`make_room`). A loop that others follow begins with a restart
 state, and runs more steps again.
 
-A loop whose steps nobody can count keeps the values of as many as there is room for. When there are more, it
-keeps states instead, one every so many steps, and when these fill the room, it drops every second of them.
+A loop whose number of steps is unknown keeps the values of as many as there is room for. When there are
+more, it keeps states instead, one every so many steps. When these fill the room, every second is dropped.
 
 Where there is a *file*, states go there on the way forward, each with the place of the one before it, as long
 as a loop has nothing in memory (`file_schedules`). The reverse sweep fetches the last of them when it has
@@ -40,7 +40,7 @@ many it had at most."""
 TOP, UNTIL, KIND, STEP, COPIES, COUNT, STATES, VALUES, SAVED, STATE, OWN = range(0, 88, WORD)
 """Words of a head, those that compiled code knows: the item on top; up to which step it is known what to do,
 and what; the step that the arrays stand before; the copies on which steps are run again; how many steps there
-are, -1 where nobody knows yet; how many items there are of each kind; the most that a step's values take; the
+are, -1 where that is unknown; how many items there are of each kind; the most that a step's values take; the
 bytes of a state's item; what of a step's values its own loops have nothing to do with."""
 ROOM, PERIOD, COPIED, BEFORE, FOLLOWED, TURNED, FILED, FILED_STEP, AGAIN = range(88, 160, WORD)
 """The others: the bytes that the plan is for; every which step a state is kept; the bytes of the copies;
@@ -54,7 +54,7 @@ KEEP, STORE, RUN, WRITE = 1, 2, 3, 4
 """Kinds of what to do: to keep the values of steps; to keep the state, and then what the head says; to keep
 nothing; to keep the state in the file. 0 is what an error in here becomes."""
 NOMINAL = 1000
-"""What a count is taken for that nobody knows."""
+"""What an unknown count is taken for."""
 PARTS = 8
 """How many ways are tried to divide memory."""
 FAR = 1 << 62
@@ -100,7 +100,7 @@ def begin(
     least: int,
     *inner: int,
 ) -> int:
-    """Put down the head of a loop of `n` steps, -1 where nobody knows how many; where it is.
+    """Put down the head of a loop of `n` steps, -1 where their number is unknown; where it is.
 
     Or, less than 0, minus the least number of bytes of the whole stack that would do.
     """
@@ -298,7 +298,7 @@ def file_plan_of(head: int, count: int = 0) -> file_schedules.FilePlan:
 
 
 def explore(stack: int, head: int, step: int) -> int:
-    """The same where nobody knows how many steps there are."""
+    """The same where the number of steps is unknown."""
     state, saved = get(head + STATE), get(head + SAVED)
     if not get(head + STATES) and not get(head + FILED):
         waiting = 0 if get(head + COPIES) else get(head + COPIED)

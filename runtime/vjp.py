@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Handle:
-    """What one run of the primal keeps for its reverse sweep. Nobody writes to it."""
+    """What one run of the primal keeps for its reverse sweep. Nothing writes to it."""
 
     __slots__ = ("_drop", "_record", "address")
 

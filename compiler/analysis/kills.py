@@ -15,7 +15,7 @@ in a loop is released at the end of the iteration, memory allocated in a branch 
 the terminator kills what is left.
 
 A branch that always raises (`array.RAISES`) kills nothing: no adjoint runs after it. Nor does a store to
-elements that nobody has touched (`array.FRESH`).
+elements that were never touched (`array.FRESH`).
 
 Not handled: stores that write back the same value, and values restored later.
 """
@@ -180,7 +180,7 @@ def block_within(op: Operation, outer: Operation) -> Block:
 
 
 def is_fresh(write: Access) -> bool:
-    """True for a store to elements that nobody has touched before."""
+    """True for a store to elements that were never touched before."""
     if array.FRESH in write.op.attributes:
         return True
     owner = write.memref.owner

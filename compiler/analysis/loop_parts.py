@@ -163,7 +163,7 @@ class LoopParts:
         return meet(a, b, None), meet(a, b, loop), meet(b, a, loop)
 
     def _distance(self, a: Access, b: Access) -> int | str | None:
-        """How many iterations after a b touches the same element; "never", or None where nobody knows."""
+        """How many iterations after a b touches the same element; "never", or None where that is unknown."""
         x, y = self.dependence.region(a), self.dependence.region(b)
         if x.base is not y.base or self.dependence.varies(x.base, self.loop):
             return None
@@ -229,7 +229,7 @@ class LoopParts:
         return self._sorted(made)
 
     def _ordered(self, ops: Sequence[Operation]) -> bool:
-        """Values go round, or to where nobody knows; or are vectors already."""
+        """Values go round, or to an unknown place; or are vectors already."""
         inside = set(ops)
         if any(map(is_wide, ops)):
             return True

@@ -1,4 +1,4 @@
-"""Shadows that nobody hands in: C has those of what the gradient is with respect to, and they begin as zeros.
+"""Shadows that the function owns: C has those of what the gradient is with respect to. They begin as zeros.
 
 A gradient function adds to the shadows that it is given. In C the caller's arrays are overwritten, so each
 begins as zeros; shadows (and tangents) of other arrays that values flow through are memory of the function::

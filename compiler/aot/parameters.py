@@ -343,7 +343,7 @@ class Parameters:
         self.call.stored.append(Stored(out, 0, argument))
 
     def refuse_views(self, leaf: ResultSpec, spec: ResultSpec) -> None:
-        """Memory that nobody could release: views into it are returned, and not it itself."""
+        """Memory that could not be released: views into it are returned, and not it itself."""
         if self.function.memory is KernelMemory.ALLOCATOR and (
             spec.get("owners") or "owner" in leaf
         ):

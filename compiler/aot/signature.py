@@ -117,7 +117,7 @@ class CFunction:
     is_bound: bool = False
     """Whether a call may take less than `_worksize` says."""
     unknown: str = ""
-    """Why nobody can tell what a call takes."""
+    """Why what a call takes is unknown."""
     has_arrays: bool = False
     """Whether result arrays lie in memory that the function took."""
 

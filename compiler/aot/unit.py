@@ -297,7 +297,9 @@ class Unit:
             return
         positions = self.gradient_of(function).shadows
         filled = listed(function, "filled") if "filled" in function.attributes else []
-        function.attributes.pop("filled", None)  # what is filled stays so: nobody hands in zeros
+        function.attributes.pop(
+            "filled", None
+        )  # what is filled stays so: callers do not hand in zeros
         zeroed, inner, copied = list[int](), list[int](), list[int]()
         if e.mode != "hvp":
             for k, position in zip(shadow_arguments(function), positions, strict=True):

@@ -7,8 +7,8 @@
 What is decided here, because LLVM cannot decide it:
 
 - *Order.* The innermost loop walks the dimension along which most operands have unit stride.
-- *Collapse.* Two loops become one where every operand is contiguous across them; where only the run
-  knows, the inner trip count is chosen then (an outer loop of one trip remains).
+- *Collapse.* Two loops become one where every operand is contiguous across them; where that is
+  known only at run time, the inner trip count is chosen then (an outer loop of one trip remains).
 - *Registers.* An output that stands still in the innermost loops (a reduction) is accumulated in a
   register, with `reassoc`, and combined with memory once.
 - *Strips.* Several "add"s to one array at different views (the adjoint of a stencil) cannot be

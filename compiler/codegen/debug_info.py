@@ -107,7 +107,7 @@ class DebugInfo:
         return self.tag(self.subject.file, self.subject.line)
 
     def at(self, location: Attribute) -> str | None:
-        """The tag of an op's instructions; None where nobody knows its place."""
+        """The tag of an op's instructions; None where its place is unknown."""
         if not isinstance(location, FileLineColLoc):
             return None
         return self.tag(location.filename.data, location.line.data)

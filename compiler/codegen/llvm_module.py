@@ -61,7 +61,7 @@ def host() -> Host:
 
 
 def require_known_llvm(version: tuple[int, ...]) -> None:
-    """ImportError for an LLVM of which nobody knows what it does to our code."""
+    """ImportError for an LLVM that our code was never tested with."""
     if version[:2] not in LLVM_VERSIONS:
         raise ImportError(
             f"llvmlite {llvmlite_version} carries LLVM {'.'.join(map(str, version))}, which mutad "
@@ -213,7 +213,7 @@ def quick_passes() -> llvm.ModulePassManager:
 
     LLVM's own first level takes thirty times as long, mostly on loops, which are then translated instruction
     by instruction; the code is faster by a tenth. InstCombine is no part of this: without what runs before it
-    there it makes other code, which nobody has looked at (signs of zeros, see `compared_wide`).
+    there it makes other code, which was never looked at (signs of zeros, see `compared_wide`).
     """
     manager = llvm.create_new_module_pass_manager()
     manager.add_always_inliner_pass()

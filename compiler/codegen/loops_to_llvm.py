@@ -401,7 +401,7 @@ class LoopWriter(ABC):
     def poll_iteration(self, op: array.LoopOp) -> None:
         """Poll at the end of an iteration of a loop that contains loops or whole-array work."""
         if any(is_whole_array(o) and not isinstance(o, array.MapOp) for o in op.walk()):
-            poll(self.state)  # nobody knows what a product takes
+            poll(self.state)  # how long a product takes is unknown
         else:
             poll_when_spent(self.state)
 

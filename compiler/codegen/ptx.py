@@ -119,7 +119,7 @@ class DeviceWriter(KernelWriter):
         return self.text.value(f"zext i32 {found} to i64")
 
     def atomic_add(self, op: device.AtomicAddOp) -> None:
-        """What it was before nobody asks: the device's units for this do the work (`red`)."""
+        """What it was before is not asked: the device's units for this do the work (`red`)."""
         target = self.state.memrefs[op.target]
         address = self.state.address(target, [self.state.scalars[i] for i in op.indices])
         kind = "fadd" if isinstance(op.value.type, AnyFloat) else "add"
@@ -227,7 +227,7 @@ def slice_of(names: frozenset[str], kind: str) -> bytes:
 
 
 def libdevice() -> str:
-    """Where NVIDIA's functions are. ImportError where nobody has installed them."""
+    """Where NVIDIA's functions are. ImportError where they are not installed."""
     found = next((p for p in places() if os.path.exists(p)), None)
     if found is None:
         raise ImportError(

@@ -36,7 +36,7 @@ class Copies:
 
 
 class InBlocks(Exception):
-    """Columns of vectors are copied in blocks, whose memory nobody has counted."""
+    """Columns of vectors are copied in blocks, whose memory is not counted."""
 
 
 def copies_of_product(op: array.MatmulOp) -> Copies | None:

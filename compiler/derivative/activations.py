@@ -230,7 +230,7 @@ def stable_arguments(main: func.FuncOp, *, owned: bool) -> dict[str, set[int]]:
         }
 
     def holds(function: func.FuncOp, root: SSAValue) -> bool:
-        """Whether nobody writes memory. What records hold is only read."""
+        """Whether nothing writes memory. What records hold is only read."""
         if root in written[function]:
             return False
         top = function.body.block

@@ -43,7 +43,7 @@ class CheckpointedLoop:
     steps: int | None = None
     """How many steps it has; None where the arguments do not tell."""
     executed: int | None = None
-    """How many are run in all, for the values of each; None where nobody knows, or nothing would do."""
+    """How many are run in all, for the values of each; None where that is unknown, or nothing would do."""
     inner_steps: int | None = None
     inner_executed: int | None = None
     """The same of the loop within its step."""
@@ -73,7 +73,7 @@ class Budget:
     folder: str = ""
     """Where the file is for which memory has no room; "" where there is none."""
     disk_bytes: int | None = 0
-    """How large that becomes; None where nobody knows."""
+    """How large that becomes; None where that is unknown."""
     copied_bytes: int = 0
     """Of the copies of the arguments from which `back` of `vjp` runs all again, where it does."""
 
@@ -89,7 +89,7 @@ class Budget:
 
     @property
     def executed(self) -> int | None:
-        """How many are run in all; None where nobody knows, or the budget is too small."""
+        """How many are run in all; None where that is unknown, or the budget is too small."""
         return total([one.executed for one in self.loops])
 
     @property
@@ -193,7 +193,7 @@ def numbers_of(steps: activation.StepsOp, sizes: Sizes, count: int) -> Loop | No
 
 
 def has_deeper_loops(steps: activation.StepsOp) -> bool:
-    """Whether loops within the step have such loops themselves, of which nobody says anything here."""
+    """Whether loops within the step have such loops themselves, of which nothing is said here."""
     return any(loops_within(inner) for inner in loops_within(steps))
 
 

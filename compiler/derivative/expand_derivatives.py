@@ -66,7 +66,7 @@ class ExpandDerivatives(ModulePass):
 
 
 def expand(module: ModuleOp, saves: str, between: Between | None = None) -> None:
-    """Expand all `ad.derivative` of a module, and drop the private functions that nobody calls any more."""
+    """Expand all `ad.derivative` of a module, and drop the private functions that are no longer called."""
     expansion = Expansion(module, saves, between)
     while asked := list(expansion.pending()):
         for op in asked:

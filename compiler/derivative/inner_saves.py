@@ -71,7 +71,7 @@ def known_arguments(op: ad.DerivativeOp, sizes: Sizes) -> list[Any] | None:
 
 
 def known_value(operand: SSAValue, sizes: Sizes) -> Any:
-    """An integer, or an array that has the shape of an operand; None where nobody knows it."""
+    """An integer, or an array that has the shape of an operand; None where it is unknown."""
     if not isinstance(operand.type, MemRefType):
         return sizes.evaluate(operand)
     rank = operand.type.get_num_dims()

@@ -87,7 +87,7 @@ class Memrefs:
                 raise AssertionError(f"no {kind} memref for {value}")
 
     def _stand_in(self, value: SSAValue, block: Block) -> SSAValue:
-        """A view of one cell, which nobody reads, that is as large as a memref."""
+        """A view of one cell, which is never read, that is as large as a memref."""
         type_ = cast(MemRefType[Attribute], value.type)
         made_by = value.owner
         location = made_by.location if isinstance(made_by, Operation) else UnknownLoc()
@@ -133,7 +133,7 @@ class Memrefs:
     def _shadow_segment(self, op: ad.SegmentOp, block: Block) -> SSAValue:
         """The shadow of a segment, which is pushed on the shadow tape where it itself is popped, or popped.
 
-        What nobody pops is read where it was pushed, and its shadow is no segment.
+        What is never popped is read where it was pushed, and its shadow is no segment.
         """
         element = ad.wide(op.memref.type.element_type, self.primal.lanes)
         extents = [self.primal.get(e) for e in op.extents]

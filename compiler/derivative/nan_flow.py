@@ -69,7 +69,7 @@ class NanFlow:
         self.calls: dict[str, list[Operation]] = {}
         """By private function, the ops that call it."""
         self.readers: dict[SSAValue, list[tuple[Operation, SSAValue | None]]] = {}
-        """By root, what reads it: the op, and what it makes of that; None where nobody knows."""
+        """By root, what reads it: the op, and what it makes of that; None where that is unknown."""
         for op, function in self.home.items():
             for name in activation.called_by(op) if is_call(op) else ():
                 self.calls.setdefault(name, []).append(op)

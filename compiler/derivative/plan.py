@@ -146,7 +146,7 @@ class Plan:
     """How each value is had that the adjoint asks for, and what that asks for in turn."""
 
     def how(self, node: Node | Overwritten) -> How:
-        """What nobody had to decide is pure code on numbers that are free."""
+        """What needed no decision is pure code on numbers that are free."""
         return self.hows.get(node, RECOMPUTE)
 
     def save_of(self, node: Node | Overwritten) -> Save | None:

@@ -125,7 +125,7 @@ def hand_over(function: func.FuncOp, alias: AliasAnalysis) -> None:
     """Put an `ad.handover` of all that the caller can see at the end of the function, once.
 
     Of a view that is returned, the whole array: its memory is the caller's. Growable arrays end with the
-    first half: nobody knows how much of them a tape would have to keep.
+    first half: how much of them a tape would have to keep is unknown.
     """
     top, last = function.body.block, function.body.block.last_op
     assert isinstance(last, func.ReturnOp)

@@ -70,7 +70,7 @@ from .reverse import (
 )
 
 CLEANING = (FoldConstants(), EliminateCommon(), RemoveDead(), DropCarried(), RemoveDead())
-"""Before the cut: what nobody uses is not kept."""
+"""Before the cut: what is unused is not kept."""
 
 
 def halves_of(

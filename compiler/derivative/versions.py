@@ -26,7 +26,7 @@ GROWABLE_ARGUMENTS = "growable_arguments"
 
 
 def is_growable(base: SSAValue) -> bool:
-    """True for memory that is mostly addresses: nobody copies it whole."""
+    """True for memory that is mostly addresses: it is never copied whole."""
     if isinstance(base.owner, Operation):
         return array.GROWABLE in base.owner.attributes
     function = base.owner.parent_op()

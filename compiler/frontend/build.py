@@ -358,7 +358,7 @@ class Build:
     def array_result(self, value: Array, own: Source) -> tuple[list[SSAValue], dict[str, Any]]:
         """The array that is returned: an argument itself, a view of one, or fresh memory.
 
-        Where only the run can tell, the result names the arguments `among` which it may be. Arguments
+        Where that is dynamic, the result names the arguments `among` which it may be. Arguments
         are named by their place among the function's IR arguments. See Note [Owners].
         """
         value = self.out_of_lists(value, own)
@@ -503,7 +503,7 @@ class Build:
     # What the lowering left
 
     def erase_dead_loads(self) -> None:
-        """Drop the loads of cells that nobody read, and constants that were folded away."""
+        """Drop the loads of cells that were never read, and constants that were folded away."""
         for op in reversed(self.lowering.loads):
             if not op.results[0].uses and op.parent is not None:
                 op.detach()

@@ -120,7 +120,7 @@ class Arm:
     pending: Pending = NOTHING
 
     def is_gone(self, name: str, frame: Frame) -> bool:
-        """True when nobody reads the name after the arm."""
+        """True when nothing reads the name after the arm."""
         if is_field(name):
             return self.dead and not self.pending
         return self.dead and not any(a.frame is frame and name in a.relevant for a in self.pending)
@@ -322,7 +322,7 @@ class Catching:
         return self.classes.get(exception) or getattr(builtins, exception, Exception)
 
     def caught(self, op: Operation) -> Operation | None:
-        """Lower an op that may raise; None where nobody catches what it raises."""
+        """Lower an op that may raise; None where nothing catches what it raises."""
         exception, message, shown = described(op)
         target = self.target(exception, message)
         if target is None:

@@ -12,7 +12,7 @@ each iteration, loaded at the start of each and after the loop. In between it is
     return s                       %s_3 = memref.load %s[]
 
 Arrays that an iteration permutes (`u, v = v, u`) are carried by the loop. Those that it rebinds in a
-way that only the run can tell are kept in cells too, as numbers (see `forms`, `descriptors`). An array
+way that is known only at run time are kept in cells too, as numbers (see `forms`, `descriptors`). An array
 variable that is bound to a fresh array in each iteration lives in a buffer into which the new array is
 copied (see `rebinding`). Loops over tuples are unrolled.
 """

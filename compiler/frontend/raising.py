@@ -247,7 +247,7 @@ class Raising(Calls):
             op.erase()  # pyright: ignore
 
     def is_caught(self, scope: Scope, attempt: Attempt) -> SSAValue | None:
-        """Whether the body raised; None where it certainly did, if nobody around caught it."""
+        """Whether the body raised; None where it certainly did, if nothing around caught it."""
         never_ends, self.dead = self.dead, False
         self.catching.announce(scope.pending - {attempt})
         return None if never_ends else self.raised(attempt)

@@ -35,7 +35,7 @@ POISON = {
     "i": -0x5A5A5A5A,
     "b": True,
 }
-"""What memory holds that nobody has stored to, by the kind of its dtype."""
+"""What memory holds that was never stored to, by the kind of its dtype."""
 
 RESERVED_FROM = 1 << 28
 """Memory of so many elements is reserved: it becomes real where it is touched."""
@@ -80,7 +80,7 @@ def poison_of(dtype: np.dtype[Any]) -> Any:
 
 
 def is_poison(values: Array) -> Array:
-    """Where an array holds what nobody has stored."""
+    """Where an array holds what was never stored."""
     if values.dtype.kind == "f":
         bits = f"u{values.dtype.itemsize}"
         return values.view(bits) == np.asarray(poison_of(values.dtype)).view(bits)

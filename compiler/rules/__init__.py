@@ -65,7 +65,7 @@ def touches_nothing(kind: type[Operation]) -> bool:
 
 
 def evaluates_body(op: Operation) -> bool:
-    """Whether the rule of `op` looks into its region: nobody else has to."""
+    """Whether the rule of `op` looks into its region: nothing else has to."""
     return rule_of(type(op)).evaluates_body
 
 

@@ -18,9 +18,9 @@ class Amount:
 
     number: Number = 0
     sign: int | None = 0
-    """1 or -1: nowhere below or above 0; 0: it is 0; None: nobody knows."""
+    """1 or -1: nowhere below or above 0; 0: it is 0; None: unknown."""
     unknown: Why | None = None
-    """Why only a run can tell the number."""
+    """Why the number is known only at run time."""
     loose: Why | None = None
     """Why the number is at most this, and may be less."""
 
@@ -167,7 +167,7 @@ class Amounts:
         return Taken(held=total, peak=self.where_it_runs(trips, last), rises=False)
 
     def either(self, x: Taken, y: Taken, reason: Why) -> Taken:
-        """One of two, nobody knows which: at most the larger."""
+        """One of two, unknown which: at most the larger."""
 
         def most(a: Amount, b: Amount) -> Amount:
             if a.sign == -1 or b.sign == -1 or a.sign is None or b.sign is None:

@@ -1,7 +1,7 @@
 """Values of a kernel that are known on entry, computed again in another function.
 
 Such a value is an extent of an argument, an integer argument, a loop's counter, or what pure code makes of
-these. Each is computed where it is first asked for; asking for one that only a run can tell raises
+these. Each is computed where it is first asked for; asking for one that is known only at run time raises
 `Undetermined`, and for one that depends on the counter of a loop that is not written out, `Varies`.
 """
 
@@ -46,7 +46,7 @@ def why(reason: str, op: Operation | None) -> Why:
 
 
 class Undetermined(Exception):
-    """Only a run can tell the value."""
+    """The value is known only at run time."""
 
     def __init__(self, reason: Why) -> None:
         super().__init__(str(reason))

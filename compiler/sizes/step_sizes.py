@@ -17,7 +17,7 @@ After::
 
 What is `beside` the stack is what the rest of the function saves. Where steps save different amounts, it is
 the most that one saves. Where a step has checkpointed loops of its own, it saves at least what they cannot do
-without, and at most what they like. Refused where only a run can tell.
+without, and at most what they like. Refused where that is known only at run time.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def measure_saved(
 ) -> None:
     """Add the function that computes what a gradient saves; one that is `alone` checks it where it begins.
 
-    Where only a run can tell there is none: then all is done in steps, or refused, with a `way_out`.
+    Where that is dynamic there is none: then all is done in steps, or refused, with a `way_out`.
     """
     measure = Measure(kernel, assumed, checked=not alone)
     total = saved_on_tapes(measure)
@@ -153,7 +153,7 @@ def refuse_large(module: ModuleOp, assumed: Sequence[Form], memory: int) -> None
     """Let what `vjp` runs first raise where it would keep more than a budget, before it does anything.
 
     It is an exception of the runtime's own where the gradient may be run as a whole later, from copies of the
-    arguments. Where only a run can tell it always is.
+    arguments. Where that is known only at run time it always is.
     """
     kernel = next(f for f in module.ops if isinstance(f, func.FuncOp) and not is_private(f))
     measure = Handed(kernel, assumed, checked=False)
@@ -186,7 +186,7 @@ class Handed(Measure):
 
 
 def saved_in_whole(function: func.FuncOp, whole: func.FuncOp | None, a: Arithmetic) -> SSAValue:
-    """What another function of the same arguments saves; more than any budget where only a run can tell."""
+    """What another function of the same arguments saves; more than any budget where that is dynamic."""
     if whole is None or whole is function:
         return a.value(UNBOUNDED)
     passed = zip(whole.body.block.args, function.body.block.args, strict=True)
@@ -213,7 +213,7 @@ def refuse_unknown(size: Amount, at: Operation, way_out: str = LEAVE_OUT) -> Non
 def refused(reason: Why, at: Operation, way_out: str = LEAVE_OUT) -> CompileError:
     return refusal(
         at,
-        f"only a run can tell how much the gradient saves, so no budget can be kept ({reason})",
+        f"how much the gradient saves is known only at run time, so no budget can be kept ({reason})",
         way_out,
     )
 
@@ -338,7 +338,7 @@ class StepSizes:
 
     @property
     def count(self) -> Number:
-        """-1 where nobody knows it."""
+        """-1 where it is unknown."""
         return -1 if self.steps.goes_on is not None else self.caller.number(self.steps.count)
 
     def at_least(self) -> Number:

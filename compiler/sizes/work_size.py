@@ -15,7 +15,7 @@ The tape says how much it holds at most, `ad.tape reserves %bytes`: its segments
 
 The function is a slice of the kernel's control flow. A loop of which all iterations take alike is a product;
 a loop is left where a size depends on the iteration. Branches are left where their condition is known on
-entry. Numbers that 64 bits do not hold raise OverflowError. Where only a run can tell a size there is no such
+entry. Numbers that 64 bits do not hold raise OverflowError. Where a size is dynamic there is no such
 function and no tape reserves memory: `WorkSize.unknown` says why, and where. Where it is the most that can be
 taken, but a run may take less, `WorkSize.bound` does: a branch that data decides, a loop that ends early.
 """

@@ -1,6 +1,6 @@
 """Say of each call of a private function what it touches: which arrays it reads, which it writes.
 
-Why here: after the simplifications that drop what nobody reads, before the analyses, which take a call
+Why here: after the simplifications that drop what is never read, before the analyses, which take a call
 for what it says. The frontend has described the calls once; fewer effects are left now.
 
 Before::

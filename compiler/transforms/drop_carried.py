@@ -1,7 +1,7 @@
 """Let loops carry only the arrays that somebody uses, and that change places.
 
 A reverse sweep carries primal arrays through its loops as the primal did, in case the adjoint reads
-them. What it does not read keeps memory alive that nobody needs, and is hard to see through.
+them. What it does not read keeps memory alive that is not needed, and is hard to see through.
 
 Before::
 
@@ -44,7 +44,7 @@ from .memory_effects import functions
 
 @dataclass(frozen=True)
 class DropCarried(ModulePass):
-    """Remove the carried memrefs of loops that nobody uses."""
+    """Remove the carried memrefs of loops that are unused."""
 
     name = "drop-carried"
 

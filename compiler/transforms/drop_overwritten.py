@@ -1,4 +1,4 @@
-"""Drop what a whole-array op writes to local arrays and nobody reads; let the first sum be a store.
+"""Drop what a whole-array op writes to local arrays and nothing reads; let the first sum be a store.
 
 Shadows of temporaries are filled with zero, added to, read, and zeroed again. Runs after the
 derivative, before local arrays leave their loops: each of these fills is a sweep over memory.
@@ -207,7 +207,7 @@ def writes_whole(op: Operation, array_: SSAValue, extents: Sequence[SSAValue]) -
 
 
 def drop_unread(array_: SSAValue, backwards: Sequence[Operation]) -> None:
-    """Walk from the end of the array's life to its start, dropping writes that nobody reads."""
+    """Walk from the end of the array's life to its start, dropping writes that nothing reads."""
     read_later, extents = False, extents_of(array_)
     for op in backwards:
         if not isinstance(op, array.MapOp):

@@ -48,7 +48,7 @@ from .memory_effects import MemoryEffects, Roots, functions
 
 @dataclass(frozen=True)
 class DropRestored(ModulePass):
-    """Remove scalar stores that change nothing, or that nobody sees."""
+    """Remove scalar stores that change nothing, or that nothing reads."""
 
     name = "drop-restored"
 
@@ -67,7 +67,7 @@ def evaluates_body_of(block: Block) -> bool:
 
 @dataclass
 class Held:
-    """What an element holds, and the store that nobody has looked at yet."""
+    """What an element holds, and the store that nothing has read yet."""
 
     roots: Roots
     value: SSAValue

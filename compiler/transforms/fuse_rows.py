@@ -143,7 +143,7 @@ class Rows:
     low: SSAValue
     count: SSAValue
     first: SSAValue
-    """The first row of maps that stay behind nobody."""
+    """The first row of maps that lag behind no other."""
 
 
 class FusedRows:

@@ -195,7 +195,7 @@ def branch_of(block: Block, op: Operation) -> bool:
 
 
 def nothing_of(type_: Attribute) -> list[Operation]:
-    """What makes a value, the last of its results, that nobody looks at: zero, an empty array."""
+    """What makes a value, the last of its results, that is never looked at: zero, an empty array."""
     if isinstance(type_, MemRefType):
         extents = [arith.ConstantOp(IntegerAttr(max(n, 0), IndexType())) for n in type_.get_shape()]
         made = array.AllocOp([n.result for n in extents], type_.element_type)

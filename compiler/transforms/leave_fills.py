@@ -32,7 +32,7 @@ After::
 
 The fill is the first that touches the argument: the derivative put it before all that adds to it, and nothing
 is moved across it. The attribute `filled` says which arguments may still hold anything. Kept: fills of
-arguments that are not listed, as those of libraries, where nobody hands in zeros.
+arguments that are not listed, as those of libraries, where callers do not hand in zeros.
 """
 
 from __future__ import annotations

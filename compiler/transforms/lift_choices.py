@@ -322,7 +322,7 @@ def with_results(branch: scf.IfOp, types: Sequence[Attribute]) -> scf.IfOp:
 
 
 def without_unused(branch: scf.IfOp) -> None:
-    """Drop the arrays among the results that nobody uses, and those of the branches in it."""
+    """Drop the arrays among the results that are unused, and those of the branches in it."""
     kept = [
         k
         for k, r in enumerate(branch.results)

@@ -92,7 +92,7 @@ class MemoryEffects:
                 reads |= inner.reads
                 writes |= inner.writes
                 opaque |= inner.opaque
-        if array.RAISES in op.attributes:  # nobody goes on after it
+        if array.RAISES in op.attributes:  # nothing runs after it
             return Effects(frozenset(reads))
         return Effects(frozenset(reads), frozenset(writes), opaque)
 

@@ -133,7 +133,7 @@ class Reading:
                 self.follow(block, end)
             ends.append(end)
         then, otherwise = ends
-        if array.RAISES in op.attributes:  # nobody goes on after it
+        if array.RAISES in op.attributes:  # nothing runs after it
             then = otherwise
         for cell in {**then, **otherwise}:
             a, b = then.get(cell), otherwise.get(cell)

@@ -205,7 +205,7 @@ class Nest:
                 return set()
 
     def _total(self, cell: SSAValue, own: set[Operation]) -> Product | None:
-        """What is added up in a cell, from 0 on, and read once; nobody else uses the cell."""
+        """What is added up in a cell, from 0 on, and read once; the cell has no other use."""
         users = list(users_of(cell))
         outside, inside = self.outer.body.block, self.inner.body.block
         stores = [op for op in users if isinstance(op, memref.StoreOp)]

@@ -1,4 +1,4 @@
-"""Remove what nobody can observe: dead values, dead memory, and all that only they need.
+"""Remove what cannot be observed: dead values, dead memory, and all that only they need.
 
 Marks what is live, and erases the rest. Live are the ops that act on the world: they raise, print, call, may
 not end, write the caller's memory. So is what a live op uses, the ops around it, and every write of memory
@@ -52,7 +52,7 @@ from .map_outputs import puts_back, with_outputs
 from .memory_effects import MemoryEffects, functions
 
 MEMORY = (array.AllocOp, memref.AllocaOp, ad.TapeOp)
-"""What makes memory that nobody outside of the function sees, unless it is returned or handed on."""
+"""What makes memory that is not seen outside of the function, unless it is returned or handed on."""
 
 REMOVABLE = (
     *MEMORY,

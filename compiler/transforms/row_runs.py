@@ -56,7 +56,7 @@ class Analyses:
         self.affine = self.dependence.footprints.subscripts.affine
 
     def walk(self, operand: SSAValue) -> Walk | None:
-        """How rows go through the memory of an operand; None where they stand still, or nobody knows."""
+        """How rows go through the memory of an operand; None where they stand still, or if it is unknown."""
         axis, start, step = 0, Affine(), 1
         while True:
             operand = strip_casts(operand)
@@ -138,7 +138,7 @@ class Run:
     """The ops between the maps that run behind all of them."""
 
     def part(self, first: int, last: int) -> Run:
-        """The maps from the one to the other, of which one stays behind nobody."""
+        """The maps from the one to the other, of which one lags behind no other."""
         shifts = self.shifts[first : last + 1]
         shifts = [s - min(shifts) for s in shifts]
         return Run(self.maps[first : last + 1], shifts, waiting=self.waiting)

@@ -4,7 +4,7 @@ Slices come out of the frontend with clamps for every case, so that extents whic
 iteration are different numbers, and a sum of two such slices asks at run time whether it broadcasts. Where
 the counters' ranges decide a `min` or a `max` it is the one operand, and numbers that are one linear
 combination are one value. So two slices have one index space, and a step that is 0 where an axis has one
-element is what it is elsewhere: nobody takes it.
+element is what it is elsewhere: it is never taken.
 
 Before::
 

@@ -2,7 +2,7 @@
 
 A stage computes what it stores, and what that takes. A value of an earlier stage comes through memory, unless
 it costs less to compute it once more: what follows from the counter, or a sum of two numbers that the loop
-only reads. Parts that nobody wants where they are vanish.
+only reads. Parts that are not wanted where they are vanish.
 """
 
 from __future__ import annotations

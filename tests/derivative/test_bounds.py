@@ -1,4 +1,4 @@
-"""Saved bytes that only a run can tell: a bound where one is known, which a run keeps."""
+"""Saved bytes that are known only at run time: a bound where one is known, which a run keeps."""
 
 import math
 from collections.abc import Callable

@@ -88,7 +88,7 @@ def require_equal(found: list[Any], wanted: list[Any]) -> None:
 
 @pytest.mark.parametrize("seed", seeds_of("MUTAD_STEPPED", IN_CI))
 def test_gradients_within_budgets(seed: int) -> None:
-    """What only a run can tell is refused."""
+    """What is known only at run time is refused."""
     program = stepped_program(seed)
     wanted = outcome(program, None, "all")
     require_equal(outcome(program, None), wanted)
@@ -106,5 +106,5 @@ def suppress_unknown() -> Generator[None]:
     try:
         yield
     except mutad.CompileError as error:
-        if "only a run can tell how much" not in str(error):
+        if "known only at run time" not in str(error):
             raise

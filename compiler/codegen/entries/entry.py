@@ -171,7 +171,7 @@ def exports(mode: str) -> dict[str, str]:
 
 
 def exported(mode: str) -> str:
-    """The definitions of these symbols, behind kernels that nobody else calls."""
+    """The definitions of these symbols, behind kernels that nothing else calls."""
     called = KERNELS.get(mode, {"kernel": "kernel"})
     lines = (f"@{symbol} = alias i32 (), ptr @{called[n]}" for n, symbol in exports(mode).items())
     return "\n".join(lines) + "\n"

@@ -183,7 +183,7 @@ class EntryPlan:
 
     @property
     def inputs(self) -> int:
-        """The arguments that nobody passes: they follow the parameters."""
+        """The arguments that no caller passes: they follow the parameters."""
         return len(self.keys) - self.signature.parameters
 
     def wrt_scalars(self) -> list[int]:

@@ -63,7 +63,7 @@ def present(lowering: Rebindings, place: Place) -> SSAValue:
 def arrive(lowering: Rebindings, place: Place, leaf: SSAValue, name: str) -> list[Operation]:
     """Copy what an iteration leaves into the buffer where it is new; the copies.
 
-    Undecided where only the run can tell whether it is.
+    Undecided where that is known only at run time.
     """
     e = lowering.e
     new = is_new(e, leaf, place, e.block)

@@ -1,6 +1,6 @@
 """Arrays in numbers: which of some arrays one is, and what view of it.
 
-A loop that rebinds an array in a way that only the run can tell keeps these numbers in cells, as it
+A loop that rebinds an array in a way that is known only at run time keeps these numbers in cells, as it
 keeps any scalar, and makes the array from them where an iteration starts::
 
     for i in range(n):          %which = memref.load %u_which[]

@@ -80,7 +80,7 @@ def call(
     effects: Sequence[str] | None,
     node: ast.AST,
 ) -> Value:
-    """Lower the call. `effects`: what it does to each argument, None where nobody knows."""
+    """Lower the call. `effects`: what it does to each argument, None where that is unknown."""
     refuse_keywords(lowering, function, kwargs, node)
     if function.convention == "python" and lowering.catching.attempts:
         raise uncaught(lowering, function.name, node)

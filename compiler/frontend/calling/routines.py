@@ -280,9 +280,9 @@ class RoutineCall(ABC):
     def check_sharing(
         self, operands: Sequence[Value], names: Sequence[str], changed: Mapping[int, str]
     ) -> None:
-        """What is `changed` (each with how) shares no memory with another argument: nobody could know.
+        """What is `changed` (each with how) shares no memory with another argument: which changes is unknown.
 
-        Where only the run can tell, it does: before the call, and with the same words.
+        Where that is dynamic, a check at run time says so before the call, in the same words.
         """
         e, checked = self.lowering.e, set[frozenset[int]]()
         arrays = {k: o.memref for k, o in enumerate(operands) if isinstance(o, Array)}

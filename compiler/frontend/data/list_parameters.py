@@ -2,7 +2,7 @@
 
 A list is told apart by its key, so the function is lowered for this list; the buffers and the cell of the
 length are further arguments. So are the columns of objects that are known by their places (`heaps`), and what
-keeps their arrays and lists. How far such a list grows nobody knows where it is made: it stays growable.
+keeps their arrays and lists. How far such a list grows is unknown where it is made: it stays growable.
 """
 
 from __future__ import annotations

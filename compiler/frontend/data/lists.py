@@ -189,7 +189,7 @@ class ListObject:
     ragged: bool = False
     """Whether the lists in it have lengths of their own."""
     taken_over: bool = False
-    """Whether it is given the items of other lists: how many at a time, nobody counts."""
+    """Whether it is given the items of other lists: how many at a time, is not counted."""
     popped: bool = False
     """Whether arrays leave it: then the next to come overwrite them."""
     column: bool = False

@@ -5,8 +5,8 @@
         levels.append(np.zeros(n))        begins at `begins[k]`, where array k - 1 ends
         n //= 2
 
-A list becomes one of such arrays in the build after the one that appended an array of which nobody knows that
-it has the shape of the others (`Facts.uneven`).
+A list becomes one of such arrays in the build after the one that appended an array which may not have
+the shape of the others (`Facts.uneven`).
 """
 
 from __future__ import annotations

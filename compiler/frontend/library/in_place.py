@@ -68,7 +68,7 @@ def keeps(binding: Binding, one: Array) -> bool:
 
 
 def is_part(one: Array, whole: object) -> bool:
-    """Whether an object of the frontend consists of an array; of an iterator nobody knows."""
+    """Whether an object of the frontend consists of an array; of an iterator that is unknown."""
     return any(p == one or getattr(p, "made", None) is not None for p in parts_of(whole))
 
 

@@ -170,7 +170,7 @@ def through(w: Walk, view: array.ViewOp) -> Walk:
 
 
 def collapsed(w: Walk, view: array.CollapseOp) -> Walk:
-    """What merging dimensions makes of a walk: where one of them is, nobody knows any more."""
+    """What merging dimensions makes of a walk: where one of them is, is unknown from then on."""
     first, end = view.merged
     if first <= w.axis < end:
         return Walk(w.offset, Affine(), None, -1)

@@ -6,7 +6,7 @@ one dimension, where they follow each other in memory, and that is walked in ste
     %v = array.collapse %a dims [0, 2] extents(%nm) : ... -> ...                      # a.reshape(-1)
     %m = array.view %v[%c0] dims [0, 0] extents(%p, %q) steps(%q, %c1) : ... -> ...   # .reshape(p, q)
 
-Where they certainly do not follow each other the result is a copy. Where only the run can tell, it is
+Where they certainly do not follow each other the result is a copy. Where that is dynamic, it is
 chosen there by an `scf.if`: a view or a copy, of which the analyses see both.
 """
 
@@ -236,7 +236,7 @@ def regrouped(
 ) -> Array:
     """`x` in the new shape: a view where the dimensions of each group follow each other, else a copy.
 
-    `spare`: memory for a copy that only the run asks for.
+    `spare`: memory for a copy that is needed only at run time.
     """
     if all(len(g.own) == len(g.wanted) == 1 for g in parts):
         return replace(x, whole=True)

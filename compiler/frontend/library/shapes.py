@@ -436,7 +436,7 @@ def _broadcast_axis(e: Emitter, extents: list[SSAValue], found: Mismatches) -> S
 
 def step_along(e: Emitter, extent: SSAValue, target: SSAValue) -> int | None:
     """The step of an array along an axis of a statement that has `target` points there: 1; 0 where it is
-    broadcast; None where only the run can tell (given that mismatches have raised)."""
+    broadcast; None where that is known only at run time (given that mismatches have raised)."""
     if constant_value(extent) == 1:
         return 0 if constant_value(target) != 1 else 1
     if equal(extent, target):
