@@ -100,6 +100,16 @@ ELSEWHERE = (
 """The way out where there is no better one."""
 
 
+PARTS = (
+    (os.path.join("scipy", "optimize"), "call it outside, with compiled functions: jac=f.grad"),
+    (
+        os.path.join("scipy", "integrate"),
+        "write the steps as a loop, or the integral as a sum over nodes and weights, which are made outside",
+    ),
+)
+"""Parts of libraries that call functions of the user's, and how to do without them in compiled code."""
+
+
 def is_limit(message: str) -> bool:
     """Whether it is mutad that cannot do this, rather than Python or NumPy."""
     return re.search(r"\b(is|are) not (compiled|supported)\b", message) is not None
@@ -179,7 +189,7 @@ class CompileError(Exception):
             self.reason = (
                 f"this call of {name} is not compiled"  # its own code is no news to the user
             )
-            self.way_out = ELSEWHERE
+            self.way_out = next((way for part, way in PARTS if part in file), ELSEWHERE)
         if call is None or call.file.startswith(GENERATED):
             return
         shown = [(one.file, one.line) for one in (self.span, *self.calls) if one is not None]

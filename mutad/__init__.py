@@ -65,7 +65,8 @@ from .runtime.wrappers import options_of
 
 if TYPE_CHECKING:
     from .compiler.diagnostics import CompileError
-    from .runtime.gradient_check import GradientError, GradientReport, check_gradient
+    from .runtime.agreement import GradientError
+    from .runtime.gradient_check import GradientReport, check_gradient
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -182,9 +183,8 @@ class _LazyCompiler:
     ) -> str:
         from .compiler.stage_dumps import dump_frontend
 
-        return dump_frontend(
-            self._request(function, arguments, overlaps, mode, wrt, options, captured)
-        )
+        asked = function, arguments, overlaps, mode, wrt, options, captured
+        return dump_frontend(self._request(*asked))
 
     def check_differentiable(
         self,
@@ -201,6 +201,11 @@ class _LazyCompiler:
 
         args = function, arguments, overlaps, "gradient", wrt, options, captured
         pipeline.check_request(self._request(*args), wanted)
+
+    def precision(self, *asked: Any) -> tuple[str, str]:
+        from .compiler import precision
+
+        return precision.precision_of(self._request(*asked))
 
     def explain(
         self,

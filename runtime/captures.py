@@ -140,6 +140,11 @@ class Captures:
         except foreign.Unsupported as error:
             return str(error)
 
+    @property
+    def most_items(self) -> int:
+        """No longer list, dict or set is watched."""
+        return tables.MOST_ITEMS
+
     def is_watched(self, table: Any) -> bool:
         """The code may depend on what a list, dict or set holds: a change is seen."""
         return self.tables.watched.get(id(table)) is table

@@ -149,6 +149,20 @@ class Compiler(Protocol):
         """CompileError where the gradient cannot be compiled; makes no code."""
         ...
 
+    def precision(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[str, ...],
+        overlaps: keys.Overlaps,
+        mode: str,
+        wrt: tuple[int, ...],
+        options: dict[str, Any],
+        captured: Captures,
+        /,
+    ) -> tuple[str, str]:
+        """The narrowest floats that results are made of, and those of them that arguments move."""
+        return "f64", "f64"
+
     def explain(
         self,
         function: Callable[..., Any],

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import failing_pass, keys, memory, objects
+from .agreement import Floats, GradientError, same
 from .bound import BoundMethod, Partial, named
 from .cotangents import cotangents_of
 from .dispatch import Dispatcher
@@ -23,12 +24,9 @@ from .vjp import vjp
 
 Array = keys.Array
 Generator = np.random.Generator
-
-
-class GradientError(AssertionError):
-    """A compiled function or its gradient is wrong; the message says where and by how much."""
-
-    __module__ = "mutad"
+FLOATS: dict[str, Floats] = {"f32": np.float32, "f64": np.float64}
+TOLERANCES: dict[Floats, float] = {np.float32: 2e-2, np.float64: 1e-5}
+"""How closely gradients and differences agree, by the narrowest floats on the way."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +88,9 @@ def check_gradient(
     Cannot see: errors that vanish in the one direction that is tried (pass other `seed`s); errors
     below the accuracy of differences, about 1e-7 in float64; wrong gradients at points other than
     this; kinks, where the two sides differ (move the point away from them); a function that CPython
-    itself computes with too much rounding. float32 arguments are stepped in float32, so little is
-    seen there: check in float64 too.
+    itself computes with too much rounding. Where float32 is between arguments and results, steps are larger
+    and only errors above 2e-2 are seen: check in float64 too. What a function with a rule of its own computes
+    in float32 inside is not known: pass `tolerance=2e-2`.
 
     Returns a report; raises GradientError, an AssertionError, that says what is wrong. The arguments
     stay as they are: all work is done on copies that share memory as they do. Of a bound method `self` is an
@@ -156,8 +155,8 @@ def check_arguments(
     else:
         positions, _ = dispatcher.resolve_wrt(wrt)
     active = with_groups(dispatcher, values, set(positions), check.overlaps)
-    single = any(keys.argument_key(values[p], "?").startswith("f32") for p in active)
-    tolerance = tolerance or (2e-2 if single else 1e-5)
+    check.rounding, moved = check.precision(active)
+    tolerance = tolerance or TOLERANCES[moved]
     try:
         result = check.primal()
         alone = check.value_and_grad(active)
@@ -180,6 +179,8 @@ class GradientCheck:
     values: tuple[Any, ...]
     overlaps: keys.Overlaps
     seed: int
+    rounding: Floats = np.float64
+    """The narrowest floats that results are made of."""
     mode: str = "primal"
     """What is being compared, as the compiler calls it."""
 
@@ -195,6 +196,17 @@ class GradientCheck:
         by_keyword = dict(zip(self.names[first:count], values[first:count], strict=True))
         with dispatcher.era.captures.replaced(values[count:]):
             return self.function.__wrapped__(*values[:first], **by_keyword)
+
+    def same(self, expected: Any, actual: Any, what: str, *, types: bool = False) -> None:
+        """GradientError where two values differ by more than rounding, to the floats they were made of."""
+        same(expected, actual, what, types=types, precision=self.rounding)
+
+    def precision(self, active: tuple[int, ...]) -> tuple[Floats, Floats]:
+        """The narrowest floats that results are made of, and those of them that the active values move."""
+        d = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
+        asked = d.arguments_of(self.values), self.overlaps, "vjp", active, d.options, d.era.captures
+        made, moved = d.compiler.precision(d.function, *asked)
+        return FLOATS[made], FLOATS[moved]
 
     def wrt(self, active: Sequence[int]) -> tuple[str, ...]:
         """The active values by name: inputs from outside have no position."""
@@ -215,9 +227,9 @@ class GradientCheck:
         expected = self.python(*expected_args)
         dispatcher = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
         actual = dispatcher.specialize(actual_args).direct["primal"](*actual_args)
-        same(expected, actual, "the result", types=True)
+        self.same(expected, actual, "the result", types=True)
         for name, theirs, ours in zip(self.names, expected_args, actual_args, strict=True):
-            same(theirs, ours, f"argument {name!r} after the call", types=True)
+            self.same(theirs, ours, f"argument {name!r} after the call", types=True)
         return actual
 
     @property
@@ -234,14 +246,14 @@ class GradientCheck:
         expected_args, actual_args = self.fresh(), self.fresh()
         expected = self.python(*expected_args)
         actual, back = vjp(dispatcher, actual_args, self.wrt(active))
-        same(expected, actual, "the result of vjp", types=True)
+        self.same(expected, actual, "the result of vjp", types=True)
         for name, theirs, ours in zip(self.names, expected_args, actual_args, strict=True):
-            same(theirs, ours, f"argument {name!r} after vjp", types=True)
+            self.same(theirs, ours, f"argument {name!r} after vjp", types=True)
         for array in (leaf for value in (*actual_args, actual) for leaf in keys.leaves(value)):
             if array.flags.writeable:
                 array.fill(0)
         for which in ("the gradient from vjp", "the gradient from vjp, computed a second time"):
-            same(gradients, back(weights, **final), which)
+            self.same(gradients, back(weights, **final), which)
 
     def joint(
         self, dispatcher: Dispatcher, active: tuple[int, ...], weights: Any, final: dict[str, Any]
@@ -267,9 +279,9 @@ class GradientCheck:
         if not isinstance(expected, float | np.floating):
             return None
         value, gradients = dispatcher.gradient("value_and_grad", self.wrt(active), actual_args)
-        same(expected, value, "the value of value_and_grad", types=True)
+        self.same(expected, value, "the value of value_and_grad", types=True)
         for name, theirs, ours in zip(self.names, expected_args, actual_args, strict=True):
-            same(theirs, ours, f"argument {name!r} after value_and_grad", types=True)
+            self.same(theirs, ours, f"argument {name!r} after value_and_grad", types=True)
         shared = {(i, j) for i, j, _ in self.overlaps}
         for a, i in enumerate(active):
             for b, j in enumerate(active[:a]):
@@ -291,7 +303,7 @@ class GradientCheck:
         for position, theirs, ours in zip(
             active, self.joint(own, active, 1.0, {}), alone, strict=True
         ):
-            same(theirs, ours, f"the gradient of value_and_grad for {self.names[position]!r}")
+            self.same(theirs, ours, f"the gradient of value_and_grad for {self.names[position]!r}")
 
     def differences(self, active: tuple[int, ...], result: Any, tolerance: float) -> GradientReport:
         """The gradient of a random functional agrees with differences in a random direction."""
@@ -359,9 +371,9 @@ class GradientCheck:
             if getattr(error, "without_tangent", False):
                 return
             raise
-        same(expected, value, "the result of jvp", types=True)
+        self.same(expected, value, "the result of jvp", types=True)
         for name, theirs, ours in zip(self.names, expected_args, values, strict=True):
-            same(theirs, ours, f"argument {name!r} after jvp", types=True)
+            self.same(theirs, ours, f"argument {name!r} after jvp", types=True)
         out_bar, final = bars
         pairs = [(out_bar, dot), *((w, dots[self.names.index(n)]) for n, w in final.items())]
         terms = [_dot(w, d) for w, d in pairs]
@@ -382,7 +394,7 @@ class GradientCheck:
         expected = self.planned("all", active, weights, final)
         for position, theirs, ours in zip(active, expected, gradients, strict=True):
             try:
-                same(theirs, ours, f"the gradient for {self.names[position]!r}")
+                self.same(theirs, ours, f"the gradient for {self.names[position]!r}")
             except GradientError as error:
                 culprit = self.first_mistake(active, expected, weights, final)
                 raise GradientError(
@@ -413,7 +425,7 @@ class GradientCheck:
             gradients = self.planned(f"minimal:{middle}", active, weights, final)
             try:
                 for theirs, ours in zip(expected, gradients, strict=True):
-                    same(theirs, ours, "the gradient")
+                    self.same(theirs, ours, "the gradient")
                 right = middle
             except GradientError:
                 wrong = middle
@@ -467,51 +479,6 @@ class GradientCheck:
 
 def nothing_installed(_kind: str, _head: Callable[..., Any]) -> None:
     """No object shows the entries of a reference."""
-
-
-def are_no_arrays(expected: Any, actual: Any) -> bool:
-    """True for the arrays of an empty list, of which Python's does not say what shape they have."""
-    return expected is None and isinstance(actual, np.ndarray) and not len(actual)
-
-
-def same(expected: Any, actual: Any, what: str, *, types: bool = False) -> None:
-    """GradientError where two values differ by more than rounding."""
-    if isinstance(expected, tuple):
-        if not isinstance(actual, tuple) or len(expected) != len(actual):  # pyright: ignore
-            raise GradientError(f"{what}: expected a tuple of {len(expected)}, got {actual!r}")  # pyright: ignore
-        for i, (one, other) in enumerate(zip(expected, actual, strict=True)):  # pyright: ignore
-            same(one, other, f"{what}, item {i}", types=types)
-        return
-    if are_no_arrays(expected, actual):
-        return
-    kinds = type(expected), type(actual)
-    # Where a loop may make a NumPy float of Python's, that is what comes back: see the contract.
-    if types and kinds[0] is not kinds[1] and kinds != (float, np.float64):
-        raise GradientError(
-            f"{what}: CPython gives {type(expected).__name__}, compiled code {type(actual).__name__}"
-        )
-    if keys.is_generator(expected):
-        expected, actual = (repr(rng.bit_generator.state) for rng in (expected, actual))
-    if expected is None or isinstance(expected, bool | int | str):
-        if expected != actual:
-            raise GradientError(f"{what}: expected {expected!r}, got {actual!r}")
-        return
-    a, b = np.asarray(expected), np.asarray(actual)
-    if a.shape != b.shape or a.dtype != b.dtype:
-        raise GradientError(
-            f"{what}: expected {a.dtype}{list(a.shape)}, got {b.dtype}{list(b.shape)}"
-        )
-    if a.dtype.kind != "f":
-        if not np.array_equal(a, b):
-            raise GradientError(f"{what}: expected {expected!r}, got {actual!r}")
-        return
-    finite = np.abs(a[np.isfinite(a)])
-    scale = float(finite.max()) if finite.size else 0.0
-    loose = float(np.finfo(a.dtype).eps) * 1e5
-    if not np.allclose(a, b, rtol=loose, atol=loose * scale, equal_nan=True):
-        with np.errstate(invalid="ignore"):
-            worst = float(np.nanmax(np.abs(a - b))) if a.size else 0.0
-        raise GradientError(f"{what}: differs by up to {worst:.3g} (largest value {scale:.3g})")
 
 
 def _random_like(value: Any, rng: Generator) -> Any:

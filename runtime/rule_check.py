@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from . import keys, memory, rules, wrappers
+from .agreement import GradientError, same
 from .function import CompiledFunction
-from .gradient_check import GradientError, GradientReport, check_gradient, same
+from .gradient_check import GradientReport, check_gradient
 
 
 def check_rule(

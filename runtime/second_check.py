@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import memory
+from .agreement import GradientError
 from .gradients import run, seeds
 from .hessian_products import value_grad_hvp
 
@@ -21,8 +22,6 @@ Gradient = Sequence[Any]
 
 def check_second(check: GradientCheck, active: tuple[int, ...], tolerance: float) -> None:
     """Second derivatives of a function of one float; nothing where it is another, or has none here."""
-    from .gradient_check import GradientError
-
     own = check.function._dispatcher  # pyright: ignore[reportPrivateUsage]
     if not is_one_float(own, own.specialize(check.fresh(), active)):
         return
@@ -67,14 +66,12 @@ def product(
     check: GradientCheck, active: tuple[int, ...], direction: Gradient
 ) -> tuple[Gradient, Gradient]:
     """Gradient and Hessian-vector product; the result and the effects are CPython's."""
-    from .gradient_check import same
-
     expected_args, values = check.fresh(), check.fresh()
     own = check.function._dispatcher  # pyright: ignore[reportPrivateUsage]
     value, gradient, found = value_grad_hvp(own, values, check.wrt(active), tuple(direction))
-    same(check.python(*expected_args), value, "the value of hvp", types=True)
+    check.same(check.python(*expected_args), value, "the value of hvp", types=True)
     for name, theirs, ours in zip(check.names, expected_args, values, strict=True):
-        same(theirs, ours, f"argument {name!r} after hvp", types=True)
+        check.same(theirs, ours, f"argument {name!r} after hvp", types=True)
     return gradient, found
 
 
@@ -95,8 +92,6 @@ def differences(
     tolerance: float,
 ) -> None:
     """The product is how the gradient changes: on both sides, or, at a kink of it, on one."""
-    from .gradient_check import GradientError
-
     direction, weights = directions
     here, claimed = (check.along(active, one, weights) for one in found)
     scale = max(1.0, abs(claimed), check.along(active, absolute(found[1]), absolute(weights)))

@@ -14,14 +14,13 @@ from xdsl.dialects import arith
 from xdsl.passes import ModulePass
 
 import mutad
-from mutad import bisect, opt
+from mutad import GradientError, bisect, opt
 from mutad.compiler.derivative.passes import Forward, Reverse
 from mutad.compiler.request import Options, Request
 from mutad.compiler.stage_dumps import dump_frontend
 from mutad.compiler.transforms.fuse_elementwise import FuseElementwise
 from mutad.compiler.transforms.raise_loops import RaiseLoops
 from mutad.dialects import ad
-from mutad.runtime.gradient_check import GradientError
 
 INPUTS = "u=[0.5, 1, 2, 0.25, 3], k=0.5, steps=3"
 

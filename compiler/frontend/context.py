@@ -43,6 +43,7 @@ from .joins import (
     rebuilt,
     template_of,
 )
+from .library import ways_out
 from .library.in_place import parts_of
 from .library.ranges import Independent
 from .syntax import bindings_of, exits
@@ -339,7 +340,10 @@ class Context(ABC):
             return scope.globals, name, scope.globals[name]
         elif hasattr(builtins, name):
             return scope.globals, name, getattr(builtins, name)
-        raise UndefinedName(self.e.span, f"name '{name}' is not defined")
+        known = {*self.frame.env, *scope.cells, *scope.globals, *dir(builtins)}
+        raise UndefinedName(
+            self.e.span, f"name '{name}' is not defined", ways_out.meant(name, known)
+        )
 
     def captured(self, holder: object, key: str, value: Any, name: str) -> Value:
         """What is found outside under `key`: an input, or a constant, which is noted."""
@@ -347,11 +351,7 @@ class Context(ABC):
         if place in self.inputs:
             return self.inputs[place]
         if self.watched is not None and place not in self.watched and not self.frame.within:
-            raise self.refusal(
-                None,
-                f"`{name}` is read from outside in a way that is not followed",
-                "pass it as an argument, or bind it to a global or a variable around the function",
-            )
+            raise self.refusal(None, *ways_out.not_followed(ways_out.named(holder, key)))
         if value is None or isinstance(value, bool | int | float | str | tuple | np.generic):
             self.note_constant(name, value)
         if settings.is_followed(self, value) and not self.is_plain_frozen(value):

@@ -161,7 +161,7 @@ class Expressions(Operators):
             what = f"attribute `.{node.attr}` of {type(owner).__name__} objects is not compiled"
             raise self.refusal(node, what, library.ways_out.of_member(owner, node.attr))
         if not hasattr(owner, node.attr):
-            raise self.refusal(node, f"{owner.__name__!r} has no attribute {node.attr!r}")
+            raise self.refusal(node, *library.ways_out.missing(owner, node.attr))
         found = getattr(owner, node.attr)
         root = owner.__name__.partition(".")[0]
         known = isinstance(owner, ModuleType) and root in ("math", "numpy", "scipy")

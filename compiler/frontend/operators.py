@@ -144,9 +144,8 @@ class Operators(Conditions):
             known = count.constant if isinstance(count, Scalar) else None
             if op == "Mult" and isinstance(items, Tuple) and isinstance(known, int):
                 return sequence_like(items, items.items * known)
-        raise self.refusal(
-            None, f"`{scalars.SYMBOL[op]}` of a tuple", "make an array, or compute item by item"
-        )
+        what = f"`{scalars.SYMBOL[op]}` of a {'list' if isinstance(lhs, FixedList) else 'tuple'}"
+        raise self.refusal(None, what, "make an array, or compute item by item")
 
     def unary(self, node: ast.UnaryOp) -> Value:
         op = type(node.op).__name__
@@ -211,7 +210,7 @@ class Operators(Conditions):
             inside = self.contains(lhs, rhs) if seq is None else self.in_list(seq, lhs)
             if inside is None:
                 raise self.refusal(
-                    None, "`in` is compiled for tuples, dicts and strings", "compare with `==`"
+                    None, "`in` is compiled for tuples, dicts and strings", "`(x == v).any()`"
                 )
             return inside if name == "In" else scalars.unary(self.e, "Not", inside)
         if is_python(lhs) and is_python(rhs):
@@ -268,7 +267,7 @@ class Operators(Conditions):
             if isinstance(lhs, plain) and isinstance(rhs, plain) and len(texts) == len(objects):
                 return self.e.constant(name != "Eq", "py_bool")
         raise self.refusal(
-            None, "these two cannot be compared in compiled code", "test for None with `is None`"
+            None, "these two cannot be compared in compiled code", library.ways_out.COMPARED
         )
 
     def compare_tuples(self, equal: bool, lhs: Tuple, rhs: Tuple) -> Value:

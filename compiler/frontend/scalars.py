@@ -174,7 +174,7 @@ def truth(e: Emitter, value: Value) -> Scalar:
         "the truth value of this is not defined"
         if isinstance(value, Static)
         else "the truth value of an array is ambiguous",
-        "compare scalars, or reduce the array first: `(x > 0).sum() > 0`",
+        "reduce it: `(x > 0).any()`; join masks by `&`, `|` and `~`: `(0 < x) & (x < 1)`",
     )
 
 

@@ -113,7 +113,7 @@ class Statements(Raising, Unpacking):
             if isinstance(target, ast.Subscript) and hashed.delete_item(self, target):
                 continue
             if not isinstance(target, ast.Name):
-                raise self.refusal(target, "`del` is for names, and items of lists and dicts")
+                raise self.refusal(target, *library.ways_out.DELETED)
             if target.id in self.frame.liveness.after[s]:
                 raise self.refusal(target, f"`{target.id}` may be read after this `del`")
             self.read(target.id)
@@ -332,8 +332,8 @@ class Statements(Raising, Unpacking):
                 return form, [value]
             case NoneValue():
                 return "None", []
-            case Static(str() as text):
-                return (repr(text) if quoted else text).replace("{", "{{").replace("}", "}}"), []
+            case Static(str() | np.dtype() as text):
+                return formatting.escaped(repr(text) if quoted else str(text)), []
             case FixedList(items):
                 return self.shown_items(items, "[{}]")
             case Tuple(items, None):
@@ -365,7 +365,7 @@ class Statements(Raising, Unpacking):
         for keyword in node.keywords:
             value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
             if keyword.arg == "sep" and isinstance(value, str):
-                separator = value.replace("{", "{{").replace("}", "}}")
+                separator = formatting.escaped(value)
             elif not (keyword.arg == "flush" or (keyword.arg == "end" and value == "\n")):
                 line = "print the whole line at once, as an f-string"
                 what = f"`print` with `{keyword.arg}=` is not compiled"

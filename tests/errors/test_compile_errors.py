@@ -428,7 +428,7 @@ def never_bound_before_it_is_read(x, n):
     return s
 
 
-@refused("f64[?]C", at="x:", says="reduce the array first")
+@refused("f64[?]C", at="x:", says="reduce it: ")
 def array_as_a_condition(x):
     if x:
         return 1

@@ -67,7 +67,7 @@ def run(tmp_path: Path) -> Run:
     def run(*command: str, **environment: str) -> str:
         own = {"MUTAD_DEBUG": "1", "MUTAD_CACHE_DIR": str(tmp_path / "cache")}
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=120, cwd=tmp_path,
+            command, capture_output=True, text=True, timeout=600, cwd=tmp_path,
             env={**os.environ, **own, **environment}, check=False,
         )  # fmt: skip
         return done.stdout + done.stderr
@@ -89,14 +89,15 @@ def test_gdb_steps_from_line_to_line(run: Run, model: Path) -> None:
         "print u.data[49]", f"tbreak {behind}", "continue",
         "next", "break heat.grad", "continue", "backtrace 1",
     )  # fmt: skip
-    assert re.search(rf"hit Breakpoint 1, heat \(.*\) at .*model\.py:{inside}\n{inside}\t", shown)
+    # Of a process with several threads gdb says which one "hit" it: BLAS has threads where there are CPUs.
+    assert re.search(rf"Breakpoint 1, heat \(.*\) at .*model\.py:{inside}\n{inside}\t", shown)
     assert re.search(rf"^#0 +heat \(.*\) at .*model\.py:{inside}$", shown, re.MULTILINE)
     assert "$1 = 50\n$2 = 1\n" in shown
     assert f"{behind}\t        u[0] = u[1] * u[1]\n" in shown
     assert re.search(
         rf"^({line_of('for _')}|{inside})\t", shown.split(f"{behind}\t")[1], re.MULTILINE
     )
-    assert re.search(r"hit Breakpoint \d, heat\.grad \(", shown)
+    assert re.search(r"Breakpoint \d, heat\.grad \(", shown)
     assert re.search(r"^#0 +heat\.grad \(.*\) at .*model\.py:", shown, re.MULTILINE)
 
 

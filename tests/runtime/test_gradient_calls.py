@@ -294,6 +294,66 @@ def test_check_gradient_sees_a_wrong_effect(x: Any):
         check_gradient(Handmade(SCALAR, SUM, SUM_GRADIENT).of(clears), x)
 
 
+# Of float64 arguments and results, with float32 between them.
+
+
+def squares_of_float32(x):
+    scratch = np.empty(x.size, np.float32)
+    for i in range(x.size):
+        scratch[i] = np.sin(x[i])
+    total = 0.0
+    for i in range(x.size):
+        total += scratch[i] * scratch[i]
+    return total
+
+
+def sum_of_float32(x):
+    weights = 1.0 / np.arange(1.0, 200.0).astype(np.float32)
+    return (x * x).sum() * np.float64(weights.sum())
+
+
+def stored_as_float32(x, y):
+    single = x.astype(np.float32)
+    y[:] = single.cumsum() * y
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "tolerance"),
+    [
+        (squares_of_float32, (np.linspace(0.1, 2.0, 30),), 2e-2),
+        (stored_as_float32, (np.linspace(0.1, 2.0, 30), np.ones(30)), 2e-2),
+        (sum_of_float32, (np.linspace(0.1, 2.0, 30),), 1e-5),
+        (square_sum, (np.linspace(0.1, 2.0, 30),), 1e-5),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_check_gradient_goes_by_the_narrowest_floats_that_move(
+    function: Any, arguments: Any, tolerance: float
+):
+    report = check_gradient(mutad.compile(function, grad=True), *arguments)
+    assert report.tolerance == tolerance
+
+
+def half_square(x):
+    y = x.astype(np.float32)
+    return np.float64((y * y).sum()) / 2
+
+
+@pytest.mark.parametrize("factor", [0.9, 1.1, 0.0])
+def test_check_gradient_sees_a_wrong_rule_in_float32(factor: float):
+    def inner(x):
+        return half_square(x)
+
+    @mutad.rule(inner, needs=("x",))
+    def wrong(x, result):
+        y = x.value.astype(np.float32)
+        x.shadow += factor * y * result.cotangent
+
+    whole = mutad.compile(lambda x: inner(x * 1.0) + half_square(x), grad=True)
+    with pytest.raises(GradientError, match=r"relative error.*tolerance 2e-02"):
+        check_gradient(whole, np.linspace(1.0, 20.0, 30))
+
+
 def test_check_gradient_needs_something_to_check():
     with pytest.raises(TypeError, match="no argument is a float"):
         check_gradient(mutad.compile(lambda n: n, grad=True), 3)

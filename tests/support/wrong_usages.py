@@ -15,17 +15,22 @@ import fractions
 import itertools
 import json
 import logging
+import math
+import os
 import random
 import re
 import sys
 import threading
 import time
+import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 import numpy as np
+import scipy.integrate
+import scipy.optimize
 import scipy.sparse
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
@@ -391,9 +396,9 @@ def functions_in_a_list(x):
 
 @wrong(
     "[1.0, x[0]] * 2.0",
-    "list indices must be integers",
-    "convert with int(...)",
-    lambda x: ([1.0, x[0]] * int(2.0))[3],
+    "`*` of a list",
+    "np.array(l)",
+    lambda x: np.array([1.0, x[0]]) * 2.0,
 )
 def list_times_float(x):
     return [1.0, x[0]] * 2.0
@@ -573,7 +578,7 @@ def slice_on_a_path(x):
 @wrong(
     "x > 1.0",
     "the truth value of an array is ambiguous",
-    "reduce the array first",
+    "join masks by `&`, `|` and `~`",
     lambda x: 1.0 if (x > 1.0).sum() > 0 else 0.0,
 )
 def truth_of_an_array(x):
@@ -585,7 +590,7 @@ def truth_of_an_array(x):
 @wrong(
     "0.0 < x < 2.0",
     "the truth value of an array is ambiguous",
-    "compare scalars, or reduce",
+    "(0 < x) & (x < 1)",
     lambda x: ((x > 0.0) & (x < 2.0)).sum() > 0,
 )
 def chained_comparison(x):
@@ -595,7 +600,7 @@ def chained_comparison(x):
 @wrong(
     "(x > 1.0) and (x < 2.0)",
     "the truth value of an array is ambiguous",
-    "reduce the array",
+    "reduce it: `(x > 0).any()`",
     lambda x: (x > 1.0).sum() > 0 and (x < 2.0).sum() > 0,
 )
 def and_of_arrays(x):
@@ -605,7 +610,7 @@ def and_of_arrays(x):
 @wrong(
     "not |x",
     "the truth value of an array is ambiguous",
-    "reduce the array",
+    "reduce it: `(x > 0).any()`",
     lambda x: not (x > 0).sum() > 0,
 )
 def not_of_an_array(x):
@@ -617,7 +622,9 @@ def asserted(x):
     return x[0]
 
 
-@wrong("x > 0.0", "the truth value of an array is ambiguous", "reduce the array", asserted)
+@wrong(
+    "x > 0.0", "the truth value of an array is ambiguous", "reduce it: `(x > 0).any()`", asserted
+)
 def assert_of_an_array(x):
     assert x > 0.0
     return x[0]
@@ -629,7 +636,7 @@ def whiles(x):
     return x[0]
 
 
-@wrong("x < 9.0", "the truth value of an array is ambiguous", "reduce the array", whiles)
+@wrong("x < 9.0", "the truth value of an array is ambiguous", "reduce it: `(x > 0).any()`", whiles)
 def while_of_an_array(x):
     while x < 9.0:
         x *= 2.0
@@ -639,7 +646,7 @@ def while_of_an_array(x):
 @wrong(
     "3.0 in x",
     "`in` is compiled for tuples, dicts and strings",
-    "compare with `==`",
+    "(x == v).any()",
     lambda x: (x == 3.0).any(),
 )
 def member_of_an_array(x):
@@ -666,7 +673,7 @@ def identity_of_arrays(x):
 # --- Subscripts.
 
 
-@wrong("x[x[1]]", "only integers, slices", "", None)
+@wrong("x[x[1]]", "not a float64", "convert with int(...)", lambda x: x[int(x[1])])
 def float_subscript(x):
     return x[x[1]]
 
@@ -697,7 +704,12 @@ def sparse_mesh(x):
     return (a + b).sum()
 
 
-@wrong("x[0]", "`del` is for names, and items of lists and dicts", "", None)
+@wrong(
+    "x[0]",
+    "`del` is for names, and items of lists and dicts",
+    "np.delete(x, k)",
+    lambda x: np.delete(x, 0),
+)
 def deleted_element(x):
     del x[0]
     return x
@@ -795,7 +807,7 @@ def misspelt(x):
 # --- Functions of NumPy and SciPy.
 
 
-@wrong("np.summ", "'numpy' has no attribute 'summ'", "", None)
+@wrong("np.summ", "'numpy' has no attribute 'summ'", "did you mean `sum`?", lambda x: np.sum(x))
 def misspelt_function(x):
     return np.summ(x)
 
@@ -867,9 +879,9 @@ def vectorized(x):
     return np.vectorize(lambda v: v + 1.0)(x)
 
 
-@wrong('np.kron(x, "a")', "this call of kron is not compiled", "let Python run it")
+@wrong('np.einsum_path("i,i", x, x)', "this call of einsum_path is not", "let Python run it")
 def own_code_of_numpy(x):
-    return np.kron(x, "a").sum()
+    return np.einsum_path("i,i", x, x)[0]
 
 
 @wrong(
@@ -929,7 +941,7 @@ def numpy_s_enumeration(m):
 @wrong(
     "np.apply_along_axis(np.sum, 0, m)",
     "apply_along_axis is not compiled",
-    ASIDE,
+    "call the function in a loop",
     lambda m: np.array([m[:, k].sum() for k in range(3)]),
 )
 def along_an_axis(m):
@@ -949,7 +961,10 @@ def by_strides(x):
 
 
 @wrong(
-    "np.block([[m], [m]])", "block is not compiled", ASIDE, lambda m: np.concatenate((m, m)).sum()
+    "np.block([[m], [m]])",
+    "block is not compiled",
+    "np.concatenate",
+    lambda m: np.concatenate((m, m)).sum(),
 )
 def blocks(m):
     return np.block([[m], [m]]).sum()
@@ -958,7 +973,7 @@ def blocks(m):
 @wrong(
     "np.kron(m, m)",
     "kron is not compiled",
-    ASIDE,
+    "a[:, None, :, None] * b[None, :, None, :]",
     lambda m: (m[:, None, :, None] * m[None, :, None, :]).sum(),
 )
 def kronecker(m):
@@ -1461,7 +1476,7 @@ def reads_no_name(x):
 @wrong(
     "h.k",
     "assignment to an attribute of something that is no object",
-    "write elements: x[...] = ...",
+    "return the value, and assign it outside",
     lambda x: x * 2.0,
 )
 def attribute_of_a_function(x):
@@ -2165,3 +2180,595 @@ wrong_call("jit", lambda: mutad.jit, "mutad.compile", exception=AttributeError)
 wrong_call("vmap", lambda: mutad.vmap, "mutad.batch", exception=AttributeError)
 wrong_call("jacfwd", lambda: mutad.jacfwd, "mutad.jacobian", exception=AttributeError)
 wrong_call("custom_vjp", lambda: mutad.custom_vjp, "mutad.rule", exception=AttributeError)
+
+
+# --- What a first program has.
+
+
+SETTINGS = types.ModuleType("settings_of_a_program")
+SETTINGS.rate = 2.0
+SETTINGS.weights = np.ones(3)
+BY_NAME = {"a": SETTINGS}
+MANY = list(range(5_000))
+MANY_AS_ARRAY = np.array(MANY)
+MAKES = [SETTINGS]
+
+
+class Counted:
+    count = 0
+
+
+def of_rows(m):
+    y = np.empty(m.shape[0])
+    for k in range(m.shape[0]):
+        y[k] = m[k].max()
+    return y
+
+
+@wrong("np.apply_along_axis(", "apply_along_axis is not compiled", "in a loop", of_rows)
+def along_the_rows(m):
+    return np.apply_along_axis(lambda row: row.max(), 1, m)
+
+
+@wrong(
+    "np.apply_over_axes(",
+    "apply_over_axes is not compiled",
+    "keepdims=True",
+    lambda m: m.sum(axis=0, keepdims=True).sum(axis=1, keepdims=True),
+)
+def over_the_axes(m):
+    return np.apply_over_axes(np.sum, m, (0, 1))
+
+
+@wrong(
+    "np.require(x, np.float64",
+    "require is not compiled",
+    "np.ascontiguousarray(x)",
+    lambda x: np.ascontiguousarray(x, np.float64),
+)
+def required(x):
+    return np.require(x, np.float64, "C")
+
+
+def in_order(x):
+    s = 0.0
+    for k in range(3):
+        s = 2.0 * s + x[k]
+    return s
+
+
+trange = function_of("tqdm.std", "trange")
+
+
+class tqdm:
+    __module__ = "tqdm.std"
+
+    def __new__(cls, items):
+        return object.__new__(cls)
+
+
+@wrong("tqdm(range(3))", "objects of class tqdm are not compiled", "loop over what it", in_order)
+def progress(x):
+    s = 0.0
+    for k in tqdm(range(3)):
+        s = 2.0 * s + x[k]
+    return s
+
+
+@wrong("trange(3)", "trange is not compiled", "loop over what it wraps", in_order)
+def progress_of_a_range(x):
+    s = 0.0
+    for k in trange(3):
+        s = 2.0 * s + x[k]
+    return s
+
+
+@wrong("np.sqr", "'numpy' has no attribute 'sqr'", "did you mean `sqrt`", lambda x: np.sqrt(x))
+def misspelt_root(x):
+    return np.sqr(x)
+
+
+@wrong("np.arrange", "'numpy' has no attribute 'arrange'", "`arange`", lambda n: np.arange(n))
+def misspelt_range(n):
+    return np.arrange(n)
+
+
+@wrong(
+    "np.linalg.nrom",
+    "'numpy.linalg' has no attribute 'nrom'",
+    "did you mean `norm`?",
+    lambda x: np.linalg.norm(x),
+)
+def misspelt_norm(x):
+    return np.linalg.nrom(x)
+
+
+@wrong("math.sqr", "'math' has no attribute 'sqr'", "`sqrt`", lambda x: math.sqrt(x[0]))
+def misspelt_function_of_math(x):
+    return math.sqr(x[0])
+
+
+@wrong("np.Inf", "'numpy' has no attribute 'Inf'", "did you mean `inf`?", lambda x: x * np.inf)
+def old_infinity(x):
+    return x * np.Inf
+
+
+@wrong("np.float", "'numpy' has no attribute 'float'", "`float64`", lambda i: i.astype(np.float64))
+def old_float(i):
+    return i.astype(np.float)
+
+
+@wrong("np.in1d", "'numpy' has no attribute 'in1d'", "`isin`", lambda i: np.isin(i, i))
+def old_membership(i):
+    return np.in1d(i, i)
+
+
+@wrong("np.trapz", "'numpy' has no attribute 'trapz'", "`trapezoid`", lambda x: np.trapezoid(x))
+def old_integral(x):
+    return np.trapz(x)
+
+
+@wrong("np.product", "'numpy' has no attribute 'product'", "`prod`", lambda x: np.prod(x))
+def old_product(x):
+    return np.product(x)
+
+
+@wrong("x.meen", "has no attribute 'meen'", "did you mean `mean`?", lambda x: x.mean())
+def misspelt_method(x):
+    return x.meen()
+
+
+@wrong("x.lenght", "has no attribute 'lenght'", "", None)
+def length_of_others(x):
+    return x.lenght
+
+
+@wrong("GRIDD", "name 'GRIDD' is not defined", "did you mean `GRID`", lambda x: x * GRID.n)
+def misspelt_global(x):
+    return x * GRIDD.n  # noqa: F821
+
+
+@wrong("totl", "name 'totl' is not defined", "did you mean `total`", lambda x: x.sum() * 2.0)
+def misspelt_local(x):
+    total = x.sum()
+    return totl + total  # noqa: F821
+
+
+@wrong("x.append", "has no attribute 'append'", "np.append(x, value)", lambda x: np.append(x, 1.0))
+def append_to_an_array(x):
+    x.append(1.0)
+    return x
+
+
+@wrong(
+    "getattr(SETTINGS",
+    "`settings_of_a_program.rate`, from outside, is reached by more than names",
+    "write it by names alone",
+    lambda x: x * SETTINGS.rate,
+)
+def read_by_getattr(x):
+    return x * getattr(SETTINGS, "rate")
+
+
+@wrong(
+    'BY_NAME["a"].rate',
+    "is reached by more than names (an item, a call, getattr): a change of it would not be seen",
+    "pass it as an argument",
+    lambda x: x * 2.0,
+)
+def module_in_a_dict(x):
+    return x * BY_NAME["a"].rate
+
+
+@wrong(
+    "MAKES[0].weights",
+    "`settings_of_a_program.weights`, from outside, is reached by more than names",
+    "write it by names alone",
+    lambda x: x * SETTINGS.weights,
+)
+def array_in_a_list_of_modules(x):
+    return x * MAKES[0].weights
+
+
+@wrong(
+    "SETTINGS.__dict__",
+    "`SETTINGS.__dict__`, a dict of",
+    "write it by names alone",
+    lambda x: x * SETTINGS.rate,
+)
+def dict_of_a_module(x):
+    return x * SETTINGS.__dict__["rate"]
+
+
+@wrong(
+    "MANY",
+    "`MANY`, from outside, is a list of 5000 items: changes of so many are not watched",
+    "make it an array",
+    lambda x: x * MANY_AS_ARRAY[7],
+)
+def long_list_from_outside(x):
+    return x * MANY[7]
+
+
+@wrong("values * 2.0", "`*` of a list", "np.array(l)", lambda values: np.array(values) * 2.0)
+def list_argument_times_float(values):
+    return values * 2.0
+
+
+@wrong("values[0:1]", "an operator with a slice", "assign the slice", lambda values: values[0] + 1)
+def slice_of_a_list_in_place(values):
+    values[0:1] += [1.0]
+    return values[0] + 1
+
+
+@wrong(
+    "LOG.warning",
+    "attribute `.warning` of Logger objects is not compiled",
+    ASIDE,
+    lambda x: told(x),
+)
+def warns_in_a_log(x):
+    try:
+        return math.sqrt(x[0] - 9.0)
+    except ValueError as error:
+        LOG.warning("odd: %s", error)
+        return 0.0
+
+
+@wrong(
+    "np.random.normal(size=3)",
+    "normal is not compiled",
+    "draw from a generator",
+    lambda x, rng: x + rng.normal(size=3),
+)
+def noise_of_the_process(x):
+    return x + np.random.normal(size=3)
+
+
+@wrong(
+    "np.random.default_rng(0)",
+    "default_rng is not compiled",
+    "rng = np.random.default_rng(seed), that is passed",
+    lambda x, rng: x + rng.normal(size=3),
+)
+def generator_made_inside(x):
+    return x + np.random.default_rng(0).normal(size=3)
+
+
+@wrong("time.sleep(0.0)", "sleep is not compiled", ASIDE, lambda x: x.sum() * now() * 0.0)
+def sleeps(x):
+    time.sleep(0.0)
+    return x.sum() * 0.0
+
+
+@wrong(
+    "Counted.count",
+    "assignment to an attribute is not compiled",
+    "return the value, and assign it outside",
+    lambda x: (x.sum(), Counted.count + 1),
+)
+def counts_in_a_class(x):
+    Counted.count += 1
+    return x.sum(), Counted.count
+
+
+@wrong(
+    "Counted.count",
+    "assignment to an attribute of something that is no object of a class",
+    "return the value, and assign it outside",
+    lambda x: x.sum(),
+)
+def stores_in_a_class(x):
+    Counted.count = 1
+    return x.sum()
+
+
+@wrong("TABLE[n]", "this dict is from outside", "pass it as an argument", lambda n: n * 2.0)
+def own_cache(n):
+    if n not in TABLE:
+        TABLE[n] = n * 2.0
+    return n * 2.0
+
+
+def scaled_whole(x):
+    return float(int(1000.0 * x[0] + 0.5)) / 1000.0
+
+
+@wrong("float(text)", "the argument of float must be a scalar here", "", None)
+def rounds_by_a_text(x):
+    text = f"{x[0]:.3f}"
+    return float(text)
+
+
+@wrong(
+    '|print(f"{x=}")',
+    "the `repr` of an array is not compiled",
+    "show it as `str` does",
+    lambda x: print(f"x={x}"),
+)
+def prints_its_array(x):
+    print(f"{x=}")
+
+
+@wrong(
+    "np.add(x, x, where=x > 1.0)",
+    "leaves elements uninitialized",
+    "out=np.zeros_like(x)",
+    lambda x: np.add(x, x, out=np.zeros_like(x), where=x > 1.0),
+)
+def sum_of_some(x):
+    return np.add(x, x, where=x > 1.0)
+
+
+@wrong(
+    'np.array(m, order="F")',
+    "array: the argument 'order' is not supported",
+    "leave it out",
+    lambda m: np.array(m) * 2.0,
+)
+def array_in_fortran_s_order(m):
+    return np.array(m, order="F") * 2.0
+
+
+@wrong(
+    'np.asarray(m, order="C")',
+    "asarray: the argument 'order' is not supported",
+    "np.ascontiguousarray(x)",
+    lambda m: np.ascontiguousarray(m),
+)
+def array_in_c_s_order(m):
+    return np.asarray(m, order="C")
+
+
+@wrong(
+    'm.copy(order="F")',
+    "copy: the argument 'order' is not supported",
+    "the elements are the same",
+    lambda m: m.copy() * 2.0,
+)
+def copy_in_fortran_s_order(m):
+    return m.copy(order="F") * 2.0
+
+
+@wrong(
+    "np.add(x, x, dtype=np.float32)",
+    "add: the argument 'dtype' is not supported",
+    "convert an operand",
+    lambda x: np.add(x.astype(np.float32), x.astype(np.float32)),
+)
+def dtype_of_a_ufunc(x):
+    return np.add(x, x, dtype=np.float32)
+
+
+@wrong(
+    "i += x",
+    "Cannot cast ufunc 'add' output from dtype('float64') to dtype('int64')",
+    "convert the operands",
+    lambda x, i: i + x.astype(np.int64),
+)
+def ints_plus_floats_in_place(x, i):
+    i += x
+    return i
+
+
+@wrong(
+    "(x > 1.0) or (x < 0.0)",
+    "the truth value of an array is ambiguous",
+    "join masks by `&`, `|` and `~`",
+    lambda x: x[(x > 1.0) | (x < 0.0)],
+)
+def or_of_masks(x):
+    return x[(x > 1.0) or (x < 0.0)]
+
+
+@wrong(
+    "not |x > 1.0",
+    "the truth value of an array is ambiguous",
+    "`~`",
+    lambda x: x[~(x > 1.0)],
+)
+def not_of_a_mask(x):
+    return x[not x > 1.0]
+
+
+@wrong(
+    "x > 0.0",
+    "the truth value of an array is ambiguous",
+    "reduce it",
+    lambda x: x if (x > 0.0).all() else -x,
+)
+def choice_by_an_array(x):
+    return x if x > 0.0 else -x
+
+
+@wrong(
+    "x == None",
+    "these two cannot be compared",
+    "test for None with `is None`",
+    lambda x: x is None,
+)
+def comparison_with_none(x):
+    return x == None  # noqa: E711
+
+
+@wrong(
+    "x[1.0]", "valid indices, not a Python float", "convert with int(...)", lambda x: x[int(1.0)]
+)
+def float_constant_as_subscript(x):
+    return x[1.0]
+
+
+@wrong(
+    "x[len(x) / 2]",
+    "valid indices, not a Python float",
+    "divide by `//`",
+    lambda x: x[len(x) // 2],
+)
+def middle(x):
+    return x[len(x) / 2]
+
+
+@wrong(
+    "range(|len(x) / 2",
+    "an integer is needed here",
+    "convert with int(...)",
+    lambda x: [x[k] for k in range(int(len(x) / 2))],
+)
+def half_a_range(x):
+    return [x[k] for k in range(len(x) / 2)]
+
+
+@wrong("len(x[0])", "`len` of something without a length", "", None)
+def length_of_a_number(x):
+    return len(x[0])
+
+
+@wrong("s + 1", "is 'ab', not a number", "", None)
+def text_plus_number(n):
+    s = "ab"
+    return s + 1
+
+
+@wrong('open("table.txt")', "open is not compiled", ASIDE, lambda x: x * 2.0)
+def reads_a_file(x):
+    with open("table.txt"):
+        return x * 2.0
+
+
+@wrong('np.loadtxt("t")', "this call of loadtxt is not compiled", ASIDE, lambda x: x * 2.0)
+def loads_a_table(x):
+    return x * np.loadtxt("t")
+
+
+@wrong('os.getenv("HOME")', "getenv is not compiled", ASIDE, lambda x: x * 2.0)
+def reads_the_environment(x):
+    return x * 2.0 if os.getenv("HOME") else x
+
+
+@wrong("sys.exit(1)", "exit is not compiled", ASIDE, lambda x: x.sum())
+def exits(x):
+    if x.sum() < 0.0:
+        sys.exit(1)
+    return x.sum()
+
+
+@wrong("vars(GRID)", "the builtin `vars` is not compiled", ASIDE, lambda x: x * GRID.n)
+def fields_by_vars(x):
+    return x * vars(GRID)["n"]
+
+
+@wrong(
+    "scipy.optimize.brentq(",
+    "this call of brentq is not compiled",
+    "call it outside, with compiled functions",
+    lambda x: x[0] * 2.0,
+)
+def root_inside(x):
+    return scipy.optimize.brentq(lambda z: z - 2.0 * x[0], 0.0, 10.0)
+
+
+@wrong(
+    "scipy.optimize.minimize(",
+    "this call of minimize is not compiled",
+    "jac=f.grad",
+    lambda x: x * 0.0,
+)
+def minimum_inside(x):
+    return scipy.optimize.minimize(lambda z: (z**2).sum(), x).x * 0.0
+
+
+NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(5)
+
+
+@wrong(
+    "scipy.integrate.quad(",
+    "this call of quad is not compiled",
+    "a sum over nodes and weights",
+    lambda x: (NODE_WEIGHTS * (NODES + 1.0) * x[0]).sum(),
+)
+def integral_inside(x):
+    return scipy.integrate.quad(lambda z: (z + 1.0) * x[0], -1.0, 1.0)[0]
+
+
+def stepped(x):
+    y, h = x.copy(), 0.1
+    for _ in range(10):
+        y -= h * y
+    return y
+
+
+@wrong(
+    "scipy.integrate.odeint(", "this call of odeint is not", "write the steps as a loop", stepped
+)
+def trajectory_inside(x):
+    return scipy.integrate.odeint(lambda y, t: -y, x, np.linspace(0.0, 1.0, 11))[-1]
+
+
+@wrong(
+    "np.polynomial.polynomial.polyval(",
+    "polyval is not compiled",
+    "np.polyval(c[::-1], x)",
+    lambda x: np.polyval(np.array([1.0, 2.0])[::-1], x),
+)
+def power_series(x):
+    return np.polynomial.polynomial.polyval(x, np.array([1.0, 2.0]))
+
+
+@wrong(
+    "np.histogram(",
+    "`histogram` is compiled for a number of bins, or their edges",
+    "give a number",
+    lambda x: np.histogram(x, bins=10)[0],
+)
+def bins_by_a_rule(x):
+    return np.histogram(x, bins="auto")[0]
+
+
+@wrong(
+    "np.frompyfunc(",
+    "frompyfunc is not compiled",
+    "call the function on the array",
+    lambda x: (lambda v: 2.0 * v)(x),
+)
+def ufunc_of_a_function(x):
+    return np.frompyfunc(lambda v: 2.0 * v, 1, 1)(x)
+
+
+@wrong(
+    "np.array(v for v in x)",
+    "array takes arrays, numbers, and lists and tuples",
+    "make a list: list(...)",
+    lambda x: np.array(list(v for v in x)),
+)
+def array_of_a_generator(x):
+    return np.array(v for v in x)
+
+
+@wrong(
+    "totl",
+    "`totl` is read in the loop before the loop assigns it",
+    "give `totl` a value of the same type before the loop",
+    lambda x: x.sum(),
+)
+def misspelt_sum(x):
+    total = 0.0
+    for v in x:
+        totl += v  # noqa: F821
+    return total
+
+
+@wrong(
+    "np.stack([|*x])", "`*` of a sequence of run-time", "pass the array itself", lambda x: x * 1.0
+)
+def spread_to_stack(x):
+    return np.stack([*x]) * 1.0
+
+
+@wrong("values**2", "`**` of a list", "np.array(l)", lambda values: np.array(values) ** 2)
+def square_of_a_list(values):
+    return values**2
+
+
+@wrong("d**2", "`**` of `d`, a dict", "compute with what is in them", lambda d: d["a"] ** 2)
+def square_of_a_dict(d):
+    return d**2

@@ -705,7 +705,7 @@ class Lists(Calls):
             return Static(made)
         times = rhs if a is not None else lhs
         one = a if a is not None else b
-        if op == "Mult" and one is not None and isinstance(times, Scalar):
+        if op == "Mult" and one and isinstance(times, Scalar) and not scalars.is_float(times.type):
             return self.repeated(one, self.list_index_value(times), node)
         if isinstance(lhs, Array) or isinstance(rhs, Array):
             both = [self.as_array(v, keep=False) for v in (lhs, rhs)]

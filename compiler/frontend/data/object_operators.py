@@ -61,7 +61,7 @@ class ObjectOperators(Records):
             raise self.refusal(
                 None,
                 f"`{scalars.SYMBOL[op]}` of {described(lhs)} and {described(rhs)}",
-                "compute with their fields",
+                "compute with what is in them",
             )
         return None
 

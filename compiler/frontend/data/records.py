@@ -24,7 +24,7 @@ from typing import Any
 from ...diagnostics import CompileError
 from .. import choices, exceptions, scalars
 from ..joins import Maybe
-from ..library import in_place
+from ..library import in_place, ways_out
 from ..library.set_attributes import set_attribute, why_unassignable
 from ..values import (
     Array,
@@ -356,11 +356,8 @@ class Records(Meeting):
                 case Array():
                     in_place.become(self, base, set_attribute(self.e, base, name, value))
                 case _:
-                    raise self.refusal(
-                        node,
-                        "assignment to an attribute of something that is no object of a class",
-                        "write elements: x[...] = ...",
-                    )
+                    what = "assignment to an attribute of something that is no object of a class"
+                    raise self.refusal(node, what, ways_out.ASSIGNED)
 
     def having(self, base: Value, name: str) -> Value:
         """What has an attribute that is read, unless it is None."""
@@ -441,7 +438,7 @@ class Records(Meeting):
             )
         if before is None:
             raise self.refusal(
-                target, "assignment to an attribute is not compiled", "write elements: x[...] = ..."
+                target, "assignment to an attribute is not compiled", ways_out.ASSIGNED
             )
         after = self.changed(op, before, self.expression(node), target)
         if after is not None:

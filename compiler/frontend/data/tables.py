@@ -23,6 +23,7 @@ from xdsl.ir import SSAValue
 from ....dialects import array
 from .. import scalars
 from ..joins import Mismatch, ScalarT, Template, coerced, ir_types, join, rebuilt, template_of
+from ..library.ways_out import not_followed
 from ..values import (
     Array,
     Scalar,
@@ -105,11 +106,8 @@ def constant(lowering: Context, value: Any, name: str) -> Value:
         return found
     outside, kind = lowering.outside, type(value).__name__
     if not isinstance(value, frozenset) and outside is not None and not outside.is_watched(value):
-        raise lowering.refusal(
-            None,
-            f"`{name}` is a {kind} from outside that is too large, or found in a way that is not followed",
-            "pass its values as arguments, or use a tuple of constants",
-        )
+        what = not_followed(name, f"{kind} of {len(value)} items", len(value) > outside.most_items)
+        raise lowering.refusal(None, *what)
     if isinstance(value, dict):
         found = cast("dict[Any, Any]", value)
         items = Items(lowering, list(found.values()), name)

@@ -180,6 +180,8 @@ FUNCTIONS: dict[Any, Function] = {
     np.finfo: positional("finfo", 1, 1, facts.limits(np.finfo)),
     np.iinfo: positional("iinfo", 1, 1, facts.limits(np.iinfo)),
     np.result_type: lambda e, args, kwargs: facts.result_type(e, *args, **kwargs),
+    np.promote_types: positional("promote_types", 2, 2, facts.of_dtypes(np.promote_types)),
+    np.can_cast: named("can_cast", ("from_", "to", "casting"), 2, facts.of_dtypes(np.can_cast)),
     np.issubdtype: positional("issubdtype", 2, 2, facts.issubdtype),
     np.squeeze: named("squeeze", ("a", "axis"), 1, facts.squeeze),
     np.broadcast_arrays: facts.broadcast_arrays,
@@ -342,6 +344,8 @@ def attribute(e: Emitter, value: Value, name: str) -> Value:
     if name not in ATTRIBUTES:
         way_out = ways_out.of_attribute(name, known=is_known(getattr(np, name, None)))
         if not hasattr(np.ndarray, name):
+            known = (*METHODS, *written.METHODS, *ATTRIBUTES)
+            way_out = way_out or ways_out.meant(name, known)
             e.fail(f"'numpy.ndarray' object has no attribute {name!r}", way_out)
         e.fail(f"attribute .{name} of arrays is not compiled", way_out)
     return ATTRIBUTES[name](e, value)

@@ -114,6 +114,15 @@ def sign_unsigned(e: Emitter, xs: Elements) -> SSAValue:
     return e.emit(arith.MinUIOp(xs[0], like(e, xs[0], 1)))
 
 
+def heaviside(e: Emitter, xs: Elements) -> SSAValue:
+    """0 below zero, 1 above, the second operand at zero; of NaN NaN."""
+    x, at_zero = xs
+    zero, one = like(e, x, 0), like(e, x, 1)
+    side = e.emit(arith.SelectOp(e.emit(arith.CmpfOp(x, zero, "ogt")), one, zero))
+    ordered, equal = (e.emit(arith.CmpfOp(x, zero, how)) for how in ("one", "oeq"))
+    return e.emit(arith.SelectOp(ordered, side, e.emit(arith.SelectOp(equal, at_zero, x))))
+
+
 def square(kind: OpKind) -> Lowering:
     return lambda e, xs: e.emit(kind(xs[0], xs[0]))
 
@@ -283,6 +292,16 @@ _ROWS: tuple[Elementwise, ...] = (
     Elementwise(np.absolute, op(math.AbsFOp), absolute_int, same, unary("abs(x)"), u=same),
     Elementwise(np.fabs, op(math.AbsFOp), cases=unary("np.fabs(x)")),
     Elementwise(np.sign, sign_float, sign_int, cases=unary("np.sign(x)"), u=sign_unsigned),
+    Elementwise(
+        np.heaviside,
+        heaviside,
+        cases=(
+            *binary("np.heaviside(x, y)"),
+            *binary("np.heaviside(x, y)", "special", "special"),
+            *binary("np.heaviside(np.rint(x), y)"),
+            *binary("np.heaviside(x, y)", "integer", "integer"),
+        ),
+    ),
     Elementwise(np.square, square(arith.MulfOp), square(arith.MuliOp), cases=unary("np.square(x)")),
     Elementwise(np.reciprocal, reciprocal, cases=unary("np.reciprocal(x)")),
     # powers, exponentials, logarithms

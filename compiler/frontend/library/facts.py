@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,23 @@ def result_type(e: Emitter, *values: Value) -> Value:
     if not values:
         e.fail("at least one array or dtype is required")
     return Static(NUMPY_DTYPE[common_dtype(e, [operand(e, v, "result_type") for v in values])])
+
+
+def of_dtypes(function: Callable[..., Any]) -> Callable[..., Value]:
+    """A function of dtypes and words, which NumPy answers while compiling."""
+
+    def call(e: Emitter, *values: Value | None) -> Value:
+        given = [v for v in values if v is not None]
+        name = function.__name__
+        if not all(isinstance(v, Static) for v in given):
+            e.fail(f"{name} is compiled for dtypes that are known while compiling", "pass x.dtype")
+        try:
+            found = function(*(v.object for v in given if isinstance(v, Static)))
+        except TypeError as error:
+            e.fail(str(error))
+        return e.constant(found, "py_bool") if isinstance(found, bool) else Static(found)
+
+    return call
 
 
 def issubdtype(e: Emitter, value: Value, kind: Value) -> Value:
@@ -182,6 +200,9 @@ CASES: tuple[Case, ...] = (
     Case("np.broadcast_arrays(x, x[0])[1] * x", {"x": "matrix"}),
     Case("np.zeros(np.broadcast(x, x[0]).shape) + np.broadcast(x, 1.0).size", {"x": "matrix"}),
     Case("np.finfo(x.dtype).eps * x", {"x": "real"}),
+    Case("x.astype(np.promote_types(x.dtype, np.float64))", {"x": "real"}),
+    Case("x * np.can_cast(x.dtype, np.float32)", {"x": "real"}),
+    Case("x * np.can_cast(x.dtype, np.float32, 'same_kind')", {"x": "real"}),
     Case("np.isscalar(x)", {"x": "real"}),
     Case("np.isscalar(s)", {"s": "scalar"}),
     Case("x.real + x.imag", {"x": "real"}),

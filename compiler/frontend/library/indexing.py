@@ -203,7 +203,8 @@ def as_index(e: Emitter, value: Value) -> Scalar:
     if not isinstance(value, Scalar) or value.type not in ("py_int", *INTEGERS):
         e.fail(
             "only integers, slices (`:`), ellipsis (`...`) and numpy.newaxis (`None`) are valid"
-            f" indices, not {describe(value)}"
+            f" indices, not {describe(value)}",
+            "divide by `//`, or convert with int(...)" if isinstance(value, Scalar) else None,
         )
     return element_type_cast(e, value, "py_int")
 

@@ -15,7 +15,7 @@ from xdsl.ir import Block, SSAValue
 
 from ....dialects import array
 from ..emitter import Emitter
-from ..values import IR_TYPE, Array, Scalar, Static, Tuple, Value
+from ..values import IR_TYPE, NUMPY_DTYPE, Array, Scalar, Static, Tuple, Value
 from . import shapes
 from .dtypes import cast, element_type_cast
 
@@ -51,7 +51,8 @@ def viewable(e: Emitter, value: Value) -> Operand:
 def describe(value: Value) -> str:
     match value:
         case Scalar():
-            return f"a scalar of type {value.type}"
+            own = value.type.removeprefix("py_")
+            return f"a Python {own}" if own != value.type else f"a {NUMPY_DTYPE[own].name}"
         case Array():
             return f"an array of rank {value.rank}"
         case Tuple():

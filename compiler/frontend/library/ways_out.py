@@ -5,8 +5,12 @@ Where there is nothing better, the general way out (`diagnostics.ELSEWHERE`) is 
 
 from __future__ import annotations
 
+import difflib
 import random
 import textwrap
+import types
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +21,7 @@ LEGACY = "draw from a generator, rng = np.random.default_rng(seed), that is pass
 
 OF_FUNCTIONS: dict[str, str] = {
     "numpy.random.seed": LEGACY,
+    "numpy.random.default_rng": LEGACY,
     "numpy.vectorize": "call the function on the array, or in a loop over its elements",
     "numpy.frompyfunc": "call the function on the array, or in a loop over its elements",
     "numpy.fromiter": "make a list, and an array of it: np.array([... for ...])",
@@ -44,6 +49,7 @@ OF_ATTRIBUTES: dict[str, str] = {
     "flat": "use x.reshape(-1), of an array in C order",
     "itemset": "write x[i] = value",
     "resize": "make an array of the new size, and copy to it",
+    "append": "use np.append(x, value), which makes a new array, or a list",
     "choose": "use np.where, or select items of a list",
     # Of tensors:
     "add_": "write x += y",
@@ -82,7 +88,21 @@ OF_ARGUMENTS: dict[str, str] = {
 }
 """What other packages call the arguments of NumPy's functions."""
 
+WITHOUT: dict[str, str] = {
+    "casting": "convert with .astype(dtype)",
+    "dtype": "convert an operand: x.astype(dtype)",
+    "order": "leave it out, or use np.ascontiguousarray(x): the elements are the same",
+    "out": "assign what it returns: y[...] = f(x)",
+    "subok": "leave it out: there are no subclasses here",
+}
+"""How to do without arguments of NumPy's functions."""
 
+
+COMPARED = "compare numbers and arrays, strings with strings; test for None with `is None`"
+ASSIGNED = (
+    "store to elements, x[...] = y; of a class or module: return the value, and assign it outside"
+)
+DELETED = "`del` is for names, and items of lists and dicts", "of an array: x = np.delete(x, k)"
 AS_ARRAY = "pass it as an argument, made an array by np.asarray"
 COMPLEX = (
     "complex numbers are not compiled: transform outside, or in a function with @mutad.opaque that takes and"
@@ -106,6 +126,12 @@ NOT_ALONG: dict[str, str] = (
         ),
         "mutad.batch": "write a loop over the items",
         "mutad.compile": "compile the function outside, at the top of a module",
+        "numpy.apply_along_axis": "call the function in a loop: for k in range(m.shape[0]): y[k] = f(m[k])",
+        "numpy.apply_over_axes": "call the reduction with axis= and keepdims=True, one axis after the other",
+        "numpy.block": "use np.concatenate, np.hstack or np.vstack",
+        "numpy.kron": "write (a[:, None, :, None] * b[None, :, None, :]).reshape(m, n)",
+        "numpy.polynomial.polynomial.polyval": "use np.polyval(c[::-1], x)",
+        "numpy.require": "use np.asarray(x, dtype), np.ascontiguousarray(x), or x.copy()",
         "copy.copy": "write x.copy() of an array or a list; numbers need no copy",
         "copy.deepcopy": "copy arrays by x.copy(), and objects by copy.copy",
     }
@@ -119,6 +145,7 @@ NUMPY_INSTEAD = (
 )
 NOT_ALONG_FROM: dict[str, str] = {
     **dict.fromkeys(FRAMEWORKS, NUMPY_INSTEAD),
+    "tqdm": "loop over what it wraps; to show progress, compile what one iteration does, and loop outside",
     "matplotlib": "draw outside of compiled code, what the function returns or leaves in its arguments",
 }
 """The same for all functions of a package."""
@@ -151,11 +178,58 @@ def of_attribute(name: str, *, known: bool) -> str | None:
     return f"use np.{name}(x)" if known else OF_ATTRIBUTES.get(name)
 
 
+RENAMED: dict[str, list[str]] = {
+    **{name: [f"{name}64"] for name in ("float", "int")},
+    "in1d": ["isin"],
+    "msort": ["sort"],
+    "alltrue": ["all"],
+    "sometrue": ["any"],
+    "row_stack": ["vstack"],
+    "float_": ["float64"],
+    "asfarray": ["asarray"],
+    "avg": ["mean"],
+}
+"""What NumPy used to have under names unlike those of today."""
+
+
+def missing(owner: types.ModuleType | type, name: str) -> tuple[str, str | None]:
+    """What is wrong with an attribute that a module or class does not have, and what may be meant."""
+    return f"{owner.__name__!r} has no attribute {name!r}", meant(name, dir(owner))
+
+
+def not_followed(name: str, kind: str = "", large: bool = False) -> tuple[str, str]:
+    """Why a change of something outside would not be seen; and how to have it seen."""
+    if large:
+        return (
+            f"`{name}`, from outside, is a {kind}: changes of so many are not watched",
+            "pass it as an argument, or make it an array: np.array(...)",
+        )
+    what = f"`{name}`, {kind and f'a {kind} '}from outside, is reached by more than names"
+    return (
+        f"{what} (an item, a call, getattr): a change of it would not be seen",
+        "write it by names alone, `module.name`, or pass it as an argument",
+    )
+
+
+def named(holder: Any, key: str) -> str:
+    """What is called `key` in a module's dict, or in a class."""
+    owner = holder.get("__name__") if isinstance(holder, dict) else holder.__name__
+    return f"{owner}.{key}"
+
+
+def meant(name: str, known: Iterable[str]) -> str | None:
+    """The names that a misspelt one may stand for."""
+    public = {one for one in known if not one.startswith("_")} - {name}
+    same = [one for one in public if one.lower() == name.lower()]
+    close = RENAMED.get(name, same) or difflib.get_close_matches(name, public, n=2, cutoff=0.7)
+    return f"did you mean {' or '.join(f'`{one}`' for one in close)}?" if close else None
+
+
 def unknown_argument(function: str, name: str) -> tuple[str, str | None]:
     """What is wrong with an argument of one of NumPy's functions, and the way out."""
     if name in OF_ARGUMENTS:
         return f"{function}() got an unexpected keyword argument {name!r}", OF_ARGUMENTS[name]
-    return f"{function}: the argument {name!r} is not supported", None
+    return f"{function}: the argument {name!r} is not supported", WITHOUT.get(name)
 
 
 def name_of(function: object) -> str:

@@ -38,7 +38,9 @@ def bincount(x: Array, weights: Any = None, minlength: int = 0) -> Array:
 def histogram_bin_edges(a: Array, bins: Any = 10, range: Any = None) -> Array:
     a = np.asarray(a)
     if isinstance(bins, str):
-        refuse("`histogram` is compiled for a number of bins, or their edges", "count them")
+        refuse(
+            "`histogram` is compiled for a number of bins, or their edges", "give a number: bins=10"
+        )
     if np.ndim(bins) > 0:
         edges = np.asarray(bins)
         if np.any(edges[1:] < edges[:-1]):

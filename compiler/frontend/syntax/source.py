@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FunctionType
 
-from ...diagnostics import CompileError, Span
+from ...diagnostics import CompileError, Span, is_library
 from ..emitter import span_of
 
 FunctionNode = ast.FunctionDef | ast.Lambda
@@ -43,6 +43,8 @@ def read(function: FunctionType) -> Source:
     code = function.__code__
     linecache.checkcache(code.co_filename)
     lines = tuple(linecache.getlines(code.co_filename))
+    if not lines and is_library(code.co_filename):  # a part of Python that is in the interpreter
+        raise CompileError(None, f"{function.__qualname__} is not compiled")
     if not lines or code.co_filename == "<string>":  # exec's: the lines there are `python -c`'s
         raise CompileError(
             None,
