@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation
 
 from ...dialects import ad, array
+from .joint_checks import joint_checks
 from .kernel_state import PYTHON_RAISED, RETRY, KernelState, type_name
 from .llvm_text import integer
 
@@ -64,7 +65,9 @@ def lower_index(state: KernelState, op: array.IndexOp) -> None:
             elif known < 0:
                 result = text.add(index, extent)
         if op.unchecked is None:
-            outside = text.value(f"icmp uge i64 {result}, {extent}")
+            outside = text.value(
+                f"icmp slt i64 {extent}, 1" if is_rest(op) else f"icmp uge i64 {result}, {extent}"
+            )
             if op.message is not None:
                 site = site_of(state, op, "IndexError", op.message.data, [])
                 state.raise_when(outside, site, [])
@@ -77,7 +80,24 @@ def lower_index(state: KernelState, op: array.IndexOp) -> None:
     state.scalars[op.result] = result
 
 
+def is_rest(op: array.IndexOp) -> bool:
+    """Whether the subscript is a rest of a division by the extent: within it where there is any element."""
+    rest = op.index.owner
+    return (
+        isinstance(rest, array.FloorModOp) and rest.rhs is op.extent and op.sign.data != "negative"
+    )
+
+
 def lower_raise_if(state: KernelState, op: array.RaiseIfOp) -> None:
+    """The last of several checks asks for all of them."""
+    joint = joint_checks(op)
+    if joint is None:
+        raise_if(state, op)
+    elif op is joint.checks[-1]:
+        joint.emit(state, lambda check: raise_if(state, check))
+
+
+def raise_if(state: KernelState, op: array.RaiseIfOp) -> None:
     shown = [type_name(o.type) for o in op.operands_shown]
     site = site_of(state, op, op.exception.data, op.message.data, shown)
     payload = [(state.scalars[o], o.type) for o in op.operands_shown]

@@ -119,6 +119,8 @@ def cast(state: KernelState, op: Operation, args: list[str]) -> str:
     assert isinstance(op, array.CastOp)
     signed = op.unsigned is None
     if source in floats:
+        if signed and target == "i64" and is_checked(op):
+            return text.value(f"fptosi {source} {value} to {target}")
         return (to_integer if signed else to_unsigned)(state, source, target, value)
     if target in floats:
         return text.value(f"{'sitofp' if signed else 'uitofp'} {source} {value} to {target}")

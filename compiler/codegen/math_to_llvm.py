@@ -8,7 +8,7 @@ from xdsl.ir import Operation
 
 from ...dialects import special
 from ..rules.math import AGAIN
-from . import gamma, vector_math
+from . import gamma, one_version, vector_math
 from .kernel_state import KernelState, value_type
 from .llvm_text import integer
 from .scalar_text import Rule, fast_flags, float_text
@@ -45,8 +45,8 @@ def libm(function: str) -> Rule:
     """A function of the C math library, with its vector versions."""
 
     def rule(state: KernelState, op: Operation, args: list[str]) -> str:
-        type_, alone = value_type(op.results[0].type), AGAIN in op.attributes
-        return call_libm(state, function, type_, args, fast_flags(state, op), alone=alone)
+        type_, alike = value_type(op.results[0].type), AGAIN in op.attributes
+        return call_libm(state, function, type_, args, fast_flags(state, op), alike=alike)
 
     return rule
 
@@ -58,23 +58,22 @@ def call_libm(
     args: list[str],
     fast: str = "",
     *,
-    alone: bool = False,
+    alike: bool = False,
 ) -> str:
-    """A call that LLVM may vectorize, unless it is to stay `alone`."""
+    """A call that LLVM may vectorize; `alike`: one whose bits do not depend on whether it does."""
     symbol = function if type_ == "double" else f"{function}f"
-    parameters = ", ".join([type_] * len(args))
-    state.declare(symbol, f"declare {type_} @{symbol}({parameters})", "libm")
+    found = vector_math.variants(symbol, state.features)
+    if found and alike:
+        symbol, found = one_version.calls(state, symbol, type_, found)
+    else:
+        parameters = ", ".join([type_] * len(args))
+        state.declare(symbol, f"declare {type_} @{symbol}({parameters})", "libm")
+        for name, lanes in found:
+            one_version.declare(state, name, lanes, type_, len(args))
     attributes = "nounwind willreturn memory(none)"
-    found = () if alone else vector_math.variants(symbol, state.features)
     if found:
         state.last_bits = state.last_bits.more(calls=1)
-        attributes += f" {vector_math.attribute(found)}"
-        for name, lanes in found:
-            if name not in state.declarations:
-                state.declare(
-                    name, vector_math.declaration(name, lanes, type_, len(args)), "libmvec"
-                )
-                state.kept_alive.append(name)
+        attributes += f" {vector_math.attribute(symbol, found)}"
     shown = ", ".join(f"{type_} {a}" for a in args)
     return state.text.value(
         f"call{fast} {type_} @{symbol}({shown}) {state.attribute_group(attributes)}"
@@ -90,8 +89,8 @@ def rsqrt(state: KernelState, op: Operation, args: list[str]) -> str:
 def float_to_integer_power(state: KernelState, op: Operation, args: list[str]) -> str:
     type_, power = value_type(op.results[0].type), value_type(op.operands[1].type)
     exponent = state.text.value(f"sitofp {power} {args[1]} to {type_}")
-    alone = AGAIN in op.attributes
-    return call_libm(state, "pow", type_, [args[0], exponent], fast_flags(state, op), alone=alone)
+    alike = AGAIN in op.attributes
+    return call_libm(state, "pow", type_, [args[0], exponent], fast_flags(state, op), alike=alike)
 
 
 def integer_power(state: KernelState, op: Operation, args: list[str]) -> str:

@@ -91,6 +91,10 @@ def declaration(symbol: str, lanes: int, type_: str, arity: int) -> str:
     return f"declare {vector} @{symbol}({', '.join([vector] * arity)})"
 
 
-def attribute(found: tuple[tuple[str, int], ...]) -> str:
-    """The call-site attribute that names the vector versions."""
-    return f'"vector-function-abi-variant"="{",".join(f"{s}({s})" for s, _ in found)}"'
+def attribute(function: str, found: tuple[tuple[str, int], ...]) -> str:
+    """The call-site attribute that names the vector versions of a function.
+
+    LLVM takes one only where what stands before it ends with the function's own name.
+    """
+    named = ",".join(f"{s[: s.index('v_') + 2]}{function}({s})" for s, _ in found)
+    return f'"vector-function-abi-variant"="{named}"'

@@ -2,7 +2,8 @@
 
 A vector version of `sin` has other last bits than the scalar one, and LLVM may take it in the loop of one
 sweep and not in that of the other. Where the reverse sweep asks which entry is the maximum that was saved, no
-entry made again would equal it. Such ops are marked in both sweeps, and stay scalar in both::
+entry made again would equal it. Such ops are marked in both sweeps, and one version of the
+function serves them all (`codegen.one_version`)::
 
     %y = math.sin %x : f64                      %y = math.sin %x {ad.again} : f64
     memref.store %y, %t[%i]                     memref.store %y, %t[%i]

@@ -24,9 +24,9 @@ PLAIN = (
 
 
 AGAIN = "ad.again"
-"""The attribute of a transcendental that both sweeps compute, and that something is compared by. A vector
-version of it has other last bits, so neither sweep takes one: a maximum that was saved equals the entry that
-it came from, and branches are taken as they were."""
+"""The attribute of a transcendental that both sweeps compute, and that something is compared by. Its versions
+have different last bits, so both sweeps take the same one (`codegen.one_version`): a maximum that was saved
+equals the entry that it came from, and branches are taken as they were."""
 
 
 def is_transcendental(op: Operation) -> bool:

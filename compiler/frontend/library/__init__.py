@@ -27,6 +27,7 @@ from ..values import (
     Value,
 )
 from . import (
+    bits,
     contractions,
     creation,
     dense,
@@ -46,6 +47,7 @@ from . import (
     written,
     written_dense,
     written_matrices,
+    written_ranks,
 )
 from .assignment import assign_view, fill
 from .cases import MAKERS, Case
@@ -207,6 +209,7 @@ def is_known(function: object) -> bool:
 OWN: dict[object, Function] = {
     written_matrices.in_order: positional("ravel", 1, 1, reshape.in_order),
     written_matrices.main_diagonal: positional("diagonal", 1, 1, diagonals.main_diagonal),
+    written_ranks.ordered_bits: positional("ordered_bits", 1, 1, bits.ordered),
     written_dense.SlogdetResult: positional("SlogdetResult", 2, 2, dense.slogdet_result),
     written_dense.eliminate: positional("eliminate", 2, 2, dense.eliminate),
     written_dense.solve_factored: positional("solve_factored", 3, 3, dense.solve),

@@ -18,6 +18,7 @@ from . import (
     written_dense,
     written_factors,
     written_matrices,
+    written_ranks,
     written_sorting,
     written_sums,
 )
@@ -35,7 +36,8 @@ PARTS = (
     written_factors,
 )
 
-FILES = frozenset({__file__, written_dense.__file__, *(part.__file__ for part in PARTS)})
+CALLED = (written_dense, written_ranks)
+FILES = frozenset({__file__, *(part.__file__ for part in (*PARTS, *CALLED))})
 
 
 # Polynomials, grids.

@@ -16,6 +16,7 @@ import numpy as np
 from .cases import Case
 from .plans import as_float, axis_of, is_int, upto, whole
 from .written_matrices import Array, in_order, refuse
+from .written_ranks import rank
 
 # Places in order.
 
@@ -42,34 +43,6 @@ def argsort(a: Array, axis: Any = -1, kind: Any = None, *, stable: Any = None) -
         for k in range(of.shape[2]):
             rank(of[i, :, k], into[i, :, k], spare)
     return out
-
-
-def rank(a: Array, order: Array, spare: Array) -> None:
-    """The places of a vector's elements in order: merged runs of 1, 2, 4, ... elements."""
-    n = a.size
-    for i in range(n):
-        order[i] = i
-    width = 1
-    while width < n:
-        for low in range(0, n, 2 * width):
-            merge(a, order, spare, low, min(low + width, n), min(low + 2 * width, n))
-        order[:] = spare
-        width *= 2
-
-
-def merge(a: Array, order: Array, spare: Array, low: int, middle: int, high: int) -> None:
-    i, j = low, middle
-    for k in range(low, high):
-        from_left = i < middle
-        if from_left and j < high:
-            u, v = a[order[i]], a[order[j]]
-            from_left = not (v < u or (u != u and v == v))
-        if from_left:
-            spare[k] = order[i]
-            i += 1
-        else:
-            spare[k] = order[j]
-            j += 1
 
 
 def select(a: Array, order: Array, k: int) -> None:

@@ -1,0 +1,94 @@
+"""Calls of the C math library whose last bits do not depend on the loop around them.
+
+The scalar version of a function and its vector versions have different last bits, and LLVM says which of
+them runs. Where both sweeps must find the same bits (`rules.math.AGAIN`), they call the widest version alone.
+One number goes through it in the first lane, and so do narrower vectors::
+
+    define internal double @mutad_exp(double %x) {
+      %wide = insertelement <8 x double> splat (double 0.5), double %x, i64 0
+      %found = call <8 x double> @_ZGVeN8v_exp(<8 x double> %wide)
+      %result = extractelement <8 x double> %found, i64 0
+      ret double %result
+    }
+
+This costs about as much as the scalar version does. The functions are not inlined: the loop vectorizer knows
+them by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from . import vector_math
+from .kernel_state import KernelState
+
+PLAIN = {"acosh": 2.0}
+"""What the other lanes hold, 0.5 elsewhere: no number that the vector version leaves to the scalar one."""
+
+Versions = tuple[tuple[str, int], ...]
+"""Symbols, and the lanes of each."""
+
+
+def calls(state: KernelState, symbol: str, type_: str, versions: Versions) -> tuple[str, Versions]:
+    """What to call instead of a libm function, and its vector versions; the last of `versions` is used."""
+    widest, lanes = versions[-1]
+    arity = 2 if symbol.removesuffix("f") in vector_math.BINARY else 1
+    declare(state, widest, lanes, type_, arity)
+    alone = f"mutad_{symbol}"
+    made = [(f"{name}_{lanes}", count) for name, count in versions[:-1]]
+    if alone not in state.functions:
+        plain = PLAIN.get(symbol.removesuffix("f"), 0.5)
+        one = narrow(alone, 1, versions[-1], type_, arity, plain)
+        others = [narrow(name, n, versions[-1], type_, arity, plain) for name, n in made]
+        state.functions[alone] = "\n".join([one, *others])
+        state.kept_alive += [name for name, _ in made]
+    return alone, (*made, versions[-1])
+
+
+def declare(state: KernelState, name: str, lanes: int, type_: str, arity: int) -> None:
+    """Declare a vector version, and keep it for the vectorizer."""
+    if name not in state.declarations:
+        line = vector_math.declaration(name, lanes, type_, arity)
+        state.declare(name, line, "libmvec")
+        state.kept_alive.append(name)
+
+
+def narrow(
+    name: str, lanes: int, version: tuple[str, int], type_: str, arity: int, plain: float
+) -> str:
+    """A function of so many numbers that calls a wider version."""
+    widest, width = version
+    wide, own = f"<{width} x {type_}>", type_ if lanes == 1 else f"<{lanes} x {type_}>"
+    arguments = ["%x", "%y"][:arity]
+    parameters = ", ".join(f"{own} {a}" for a in arguments)
+    lines = [f"define internal {own} @{name}({parameters}) noinline nounwind {{"]
+    for a in arguments:
+        lines += widened(a, lanes, width, type_, plain)
+    passed = ", ".join(f"{wide} {a}.wide" for a in arguments)
+    lines.append(f"  %found = call {wide} @{widest}({passed}) nounwind willreturn memory(none)")
+    lines.append(f"  %result = {first_lanes(lanes, width, type_)}")
+    return "\n".join([*lines, f"  ret {own} %result", "}"])
+
+
+def widened(value: str, lanes: int, width: int, type_: str, plain: float) -> Sequence[str]:
+    """Lines that make `{value}.wide`: the numbers first, and others that are no trouble."""
+    wide = f"<{width} x {type_}>"
+    others = f"{wide} splat ({type_} {plain})"
+    if lanes == 1:
+        return [f"  {value}.wide = insertelement {others}, {type_} {value}, i64 0"]
+    first = ", ".join(f"i32 {k}" if k < lanes else "i32 poison" for k in range(width))
+    chosen = ", ".join(f"i32 {k if k < lanes else width + k}" for k in range(width))
+    narrow_type = f"<{lanes} x {type_}>"
+    return [
+        f"  {value}.long = shufflevector {narrow_type} {value}, {narrow_type} poison,"
+        f" <{width} x i32> <{first}>",
+        f"  {value}.wide = shufflevector {wide} {value}.long, {others}, <{width} x i32> <{chosen}>",
+    ]
+
+
+def first_lanes(lanes: int, width: int, type_: str) -> str:
+    wide = f"<{width} x {type_}> %found"
+    if lanes == 1:
+        return f"extractelement {wide}, i64 0"
+    kept = ", ".join(f"i32 {k}" for k in range(lanes))
+    return f"shufflevector {wide}, <{width} x {type_}> poison, <{lanes} x i32> <{kept}>"

@@ -1,0 +1,122 @@
+"""Functions of libm that have the same bits in every loop."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from dataclasses import dataclass
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+
+import mutad
+from mutad.compiler.codegen import one_version, vector_math
+from mutad.compiler.codegen.llvm_module import host, optimize_and_emit
+from mutad.runtime.engine import load_vector_math
+
+Array = np.ndarray
+
+FUNCTIONS = (*vector_math.UNARY, *vector_math.BINARY)
+
+
+@dataclass
+class Texts:
+    """What `one_version` asks of a kernel's state."""
+
+    functions: dict[str, str]
+    declarations: dict[str, str]
+    kept_alive: list[str]
+
+    def declare(self, symbol: str, line: str, origin: str) -> None:
+        assert origin == "libmvec"
+        self.declarations[symbol] = line
+
+
+def elementwise(name: str, callee: str, lanes: int, arity: int) -> str:
+    """A function of addresses that calls one of vectors."""
+    type_ = "double" if lanes == 1 else f"<{lanes} x double>"
+    loads = [f"  %v{k} = load {type_}, ptr %p{k}, align 8" for k in range(arity)]
+    passed = ", ".join(f"{type_} %v{k}" for k in range(arity))
+    parameters = ", ".join(f"ptr %p{k}" for k in range(arity))
+    return "\n".join(
+        [f"define void @{name}(ptr %out, {parameters}) {{", *loads,
+         f"  %r = call {type_} @{callee}({passed})",
+         f"  store {type_} %r, ptr %out, align 8", "  ret void", "}"]
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(not vector_math.variants("exp", host().features), reason="no libmvec here")
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_width_has_the_same_bits(function: str) -> None:
+    found = vector_math.variants(function, host().features)
+    texts = Texts({}, {}, [])
+    alone, versions = one_version.calls(texts, function, "double", found)  # pyright: ignore[reportArgumentType]
+    arity = 2 if function in vector_math.BINARY else 1
+    callees = [(alone, 1), *versions]
+    text = "\n".join(
+        [*texts.declarations.values(), *texts.functions.values()]
+        + [elementwise(f"run_{lanes}", callee, lanes, arity) for callee, lanes in callees]
+    )
+    widest = versions[-1][1]
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=64 * widest) * 3 + (8 if function == "acosh" else 0)
+    x[1::9] = np.resize([-np.inf, np.inf, np.nan, -0.0, 0.0, 1e300, 5e-324, 1.0], len(x[1::9]))
+    y = rng.normal(size=x.size)
+    results = run(text, callees, (x, y)[:arity])
+    for lanes, result in results.items():
+        np.testing.assert_array_equal(result.view(np.int64), results[1].view(np.int64), str(lanes))
+
+
+def run(
+    text: str, callees: list[tuple[str, int]], arguments: tuple[Array, ...]
+) -> dict[int, Array]:
+    load_vector_math()
+    made = optimize_and_emit(text)
+    linker = llvm.create_lljit_compiler()
+    library = llvm.JITLibraryBuilder().add_object_img(made).add_current_process()
+    for _, lanes in callees:
+        library.export_symbol(f"run_{lanes}")
+    linked = library.link(linker, "versions")
+    results: dict[int, Array] = {}
+    for _, lanes in callees:
+        pointers = [ctypes.c_void_p] * (1 + len(arguments))
+        call = ctypes.CFUNCTYPE(None, *pointers)(linked[f"run_{lanes}"])
+        results[lanes] = np.empty_like(arguments[0])
+        for k in range(0, arguments[0].size, lanes):
+            call(*(a.ctypes.data + 8 * k for a in (results[lanes], *arguments)))
+    return results
+
+
+def bounded(x: Array, bound: float) -> float:
+    """The reverse sweep asks again on which side of the bound the exponential was."""
+    y = np.exp(x)
+    return float(np.where(y > bound, bound * y - bound, y * y).sum())
+
+
+@pytest.mark.skipif(not vector_math.variants("exp", host().features), reason="no libmvec here")
+def test_what_both_sweeps_compare_is_vector_code() -> None:
+    function, x = mutad.compile(bounded, grad=True), np.linspace(-1, 1, 50)
+    symbol, lanes = vector_math.variants("exp", host().features)[-1]
+    optimized = function.inspect("llvm-opt", x, 0.7, wrt="x")
+    kernel = optimized[optimized.index("@kernel(") :]
+    kernel = kernel[: kernel.index("\n}")]
+    assert len(re.findall(rf"call <{lanes} x double> @{symbol}\(", kernel)) >= 2
+    assert not re.search(r"@exp\(|llvm\.exp", optimized)
+    mutad.check_gradient(function, x, 0.7)
+
+
+def test_without_vector_versions_it_is_the_scalar_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_math, "features", lambda target: frozenset())
+    function = mutad.compile(bounded, grad=True, cache=False)
+    assert "@mutad_exp(" not in function.inspect("llvm", np.ones(3), 0.7, wrt="x")
+
+
+def test_edges_do_not_move() -> None:
+    """At the bound itself the branch is the one that was taken, in vectors and behind them."""
+    x = np.full(37, 0.3)
+    function = mutad.compile(bounded, grad=True)
+    for step in range(-8, 9):
+        bound = float(np.exp(0.3)) * (1 + step * 2.0**-52)
+        slopes = function.grad(x, bound)
+        assert len(set(slopes)) == 1
