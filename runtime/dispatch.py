@@ -41,6 +41,7 @@ from . import (
     write_back,
 )
 from .captures import Captures
+from .gradients import BatchDuplicated, Const, Duplicated
 from .user_tracebacks import OnDevice, concise
 
 GRADIENT_KINDS = ("grad", "value_and_grad")
@@ -50,8 +51,11 @@ MOST_KEPT = 64
 WRT, DIRECTION, TANGENTS, BATCH = map(sys.intern, ("wrt", "direction", "tangents", "batch"))
 TANGENT = ("tangent", "tangent-alone")
 """The modes that take tangents, with the primal's results or without."""
-METHODS = ("jvp", "hvp", "value_grad_hvp")
-"""The calls that entries take where they can, and methods of the compiled function elsewhere."""
+METHODS = {
+    **{name: name for name in ("jvp", "hvp", "value_grad_hvp")},
+    "pushed": "pushforward",
+}
+"""The kinds of calls that entries take where they can, and elsewhere methods of the compiled function."""
 
 
 verifying = threading.local()
@@ -202,6 +206,7 @@ class Link:
         "report",
         "show",
         "tangents",
+        "wrappers",
     )
 
     batch: str
@@ -230,6 +235,8 @@ class Link:
     report: Callable[[int, int], BaseException]
     show: Callable[[int, int], None]
     tangents: str
+    wrappers: tuple[type, ...]
+    """What `pushforward` takes: the class of what does not move, and that of what does."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # `f.grad` is a method of a link; it pickles as getattr(f, "grad").
@@ -504,7 +511,7 @@ class Dispatcher:
         """A call of the compiled function's method that no entry took."""
         function = self.owner() if self.owner is not None else None
         assert function is not None
-        return getattr(type(function), kind)(function, *args, **kwargs)
+        return getattr(type(function), METHODS[kind])(function, *args, **kwargs)
 
     @concise
     def primal(self, *args: Any, **kwargs: Any) -> Any:
@@ -819,6 +826,7 @@ class Dispatcher:
         link.inputs = tuple(x for p in era.captures.inputs for x in (p.holder, p.name))
         link.keyword, link.direction, link.tangents, link.batch = WRT, DIRECTION, TANGENTS, BATCH
         link.lanes = found.metadata.get("lanes", 1)
+        link.wrappers = Const, (Duplicated if link.lanes == 1 else BatchDuplicated)
         link.names = tuple(names[p] for p in found.wrt)
         link.positions = tuple(
             p if p < len(self.parameters) else captures.MISSING for p in found.wrt

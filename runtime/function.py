@@ -32,7 +32,7 @@ from . import (
     wrappers,
 )
 from .bound import BoundMethod, partial_of
-from .dispatch import Compiler, Dispatcher, Link, require_plain
+from .dispatch import METHODS, Compiler, Dispatcher, Link, require_plain
 from .foreign_idioms import (
     ATTRIBUTES,
     OPTIONS,
@@ -740,7 +740,7 @@ def _install(
             is_plain = isinstance(head, types.FunctionType)  # which would bind, as builtins do not
             type(function).__call__ = staticmethod(head) if is_plain else head  # pyright: ignore
         elif with_gradient:
-            function.__dict__[kind] = head
+            function.__dict__[METHODS.get(kind, kind)] = head
 
 
 @with_concise_methods

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .dispatch import Dispatcher, Specialization
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Duplicated:
     """An active array argument of `pullback` and its shadow.
 
@@ -35,7 +35,7 @@ class Duplicated:
     shadow: Array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class BatchDuplicated:
     """An argument of `pushforward` and several tangents of it, side by side: those of an array of shape
     `(n, m)` are one of shape `(n, m, k)`, those of a number one of shape `(k,)`. Of `pullback`: an array and
@@ -46,14 +46,14 @@ class BatchDuplicated:
     tangents: Array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Active:
     """An active float argument of `pullback`, whose cotangent is returned."""
 
     primal: Any
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Const:
     """An argument of `pullback` without a derivative."""
 

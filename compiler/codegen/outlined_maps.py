@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from xdsl.dialects import func
+from xdsl.dialects import func, vector
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 
@@ -138,13 +138,16 @@ def essence(text: str, metadata: Metadata) -> str:
 
 
 def captured_by(op: array.MapOp) -> list[SSAValue]:
-    """The values from outside that the map uses."""
+    """The values from outside that the map uses, and the numbers that vectors among them are made of, which
+    `map_stages.guards_of` looks at."""
     own: set[SSAValue] = set(op.body.block.args)
     used = dict.fromkeys(op.operands)
     for inner in op.body.walk():
         own.update(inner.results)
         own.update(a for r in inner.regions for b in r.blocks for a in b.args)
         used.update(dict.fromkeys(inner.operands))
+    vectors = [v.owner for v in used if isinstance(v.owner, vector.BroadcastOp)]
+    used.update(dict.fromkeys(broadcast.source for broadcast in vectors))
     return [v for v in used if v not in own]
 
 

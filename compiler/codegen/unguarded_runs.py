@@ -80,12 +80,18 @@ class Run:
     @property
     def worthwhile(self) -> bool:
         """Whether the check costs less than the guards."""
-        guards = sum(isinstance(op, ad.MulOp | ad.DivOp) for op in self.guarded)
+        guards = sum(map(has_guard, self.guarded))
         return guards >= LEAST and guards >= len(self.checked) + 2
 
 
 LEAST = 4
 """A cold copy for fewer guards would be more code than it is worth."""
+
+
+def has_guard(op: Operation) -> bool:
+    """Whether it is a guarded product or quotient of numbers: those of vectors, which are not looked at, keep
+    their guards."""
+    return isinstance(op, ad.MulOp | ad.DivOp) and is_float(op.result)
 
 
 def is_float(value: SSAValue) -> bool:
@@ -109,7 +115,7 @@ def runs_of(block: Block) -> Iterator[Run | Operation]:
     for op in block.ops:
         depends = any(o.owner in guarded for o in op.operands)
         scalar = type(op) in SCALAR_OPS
-        depends = depends or (isinstance(op, ad.MulOp | ad.DivOp) and is_float(op.result))
+        depends = depends or has_guard(op)
         if not scalar and (depends or not isinstance(op, memref.LoadOp | array.IndexOp)):
             yield from flush()
             yield op
@@ -154,8 +160,9 @@ def depends_on(value: SSAValue, loop: array.LoopOp) -> bool:
 def emit_run(state: KernelState, run: Run) -> None:
     """The run without guards, the check, and the guarded copy among the cold blocks."""
     text = state.text
-    outer, state.plain = state.plain, True
+    outer = state.plain
     for op in run.ops:
+        state.plain = outer or has_guard(op)
         state.emit(op)
     state.plain = outer
     bad = not_finite(state, run.checked)

@@ -107,3 +107,20 @@ def test_what_may_not_meet_is_listed_for_the_own_arrays_of_a_map(compile_kernel)
     listed = set(re.findall(r"!noalias (![0-9]+)", text))
     assert len(listed) > MANY
     assert all("," not in nodes[n] for n in listed)
+
+
+OF_VECTORS = """
+  array.map(%n) ins(%a : memref<?xvector<2xf64>>) outs(%b : memref<?xvector<2xf64>>) kinds ["store"] {
+  ^bb0(%x : vector<2xf64>):
+    %y = ad.mul %x, %v : vector<2xf64>
+    array.yield %y : vector<2xf64>
+  }
+"""
+
+
+def test_the_number_that_a_vector_is_made_of_is_handed_on(compile_kernel) -> None:
+    """A vector times a number is looked at as a number, also where the vector is made outside of the map."""
+    head = HEAD.replace("?xf64", "?xvector<2xf64>")
+    spread = "  %v = vector.broadcast %t : f64 to vector<2xf64>\n"
+    text = compile_kernel(head + spread + OF_VECTORS * MANY + "  func.return\n}\n").text
+    assert re.search(r"define internal void @map_0\(.*double %p", text)

@@ -174,3 +174,23 @@ def test_a_tangent_times_infinity_is_infinite() -> None:
     assert do[1] == 0.0
     assert do[2] == math.inf
     assert do[3] == math.inf
+
+
+def unselected(x, u, w, n):
+    """What is not chosen has roots and quotients of what is no number."""
+    s = 0.0
+    for i in range(n - 3, 1, -1):
+        u[i - 1] += 0.25 * min(w[i + 2] / (1.0 + x[i + 1] ** 2), w[i] / (1.0 + w[i] ** 2))
+        s += min(0.5 * (x[i + 1] + w[i]), math.sqrt(abs(s) + 0.5))
+    return s + (u * u).sum()
+
+
+def test_vectors_of_tangents_keep_their_guards() -> None:
+    f = compile(unselected, grad=True, opt=1, cache=False)
+    x, w = np.full(9, 0.5), np.full(9, 0.5)
+    w[6] = np.nan
+    along = np.random.default_rng(5).normal(size=(3, 9))
+    together = f.hvp(x, x.copy(), w, 9, wrt="w", direction=along, batch=3)
+    alone = [f.hvp(x, x.copy(), w, 9, wrt="w", direction=v) for v in along]
+    np.testing.assert_allclose(together, alone, rtol=1e-12)
+    assert np.isfinite(together).all()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mutad import compile
+from mutad import BatchDuplicated, Const, Duplicated, compile
 
 LANES = 3
 
@@ -166,6 +166,65 @@ def test_tangents(function, arguments, names, monkeypatch) -> None:
             np.testing.assert_allclose(several[lane], one, rtol=1e-6 if "32" in str(one) else 1e-12)
         for several, one in zip(after, moves.values(), strict=True):
             np.testing.assert_allclose(several[lane], one, rtol=1e-6)
+
+
+@pytest.mark.parametrize("lanes", [1, LANES])
+@pytest.mark.parametrize(("function", "arguments", "names"), PUSHED)
+def test_tangents_in_wrappers(function, arguments, names, lanes, monkeypatch) -> None:
+    """`pushforward` is `jvp` of what lies side by side, and in the caller's arrays."""
+    f = compile(function, grad=True, opt=1, cache=False)
+    parameters = function.__code__.co_varnames[: len(arguments)]
+    stacks = stacks_of(arguments, function, names)
+
+    def beside(stack: np.ndarray) -> Any:
+        if lanes > 1:
+            return np.moveaxis(stack, 0, -1).copy()
+        return stack[0].copy() if stack.ndim > 1 else float(stack[0])
+
+    def run() -> Any:
+        own = copy.deepcopy(arguments)
+        moves = {n: beside(s) for n, s in stacks.items()}
+        kind = Duplicated if lanes == 1 else BatchDuplicated
+        pairs = zip(parameters, own, strict=True)
+        wrapped = [kind(a, moves[n]) if n in names else Const(a) for n, a in pairs]
+        return f.pushforward(*wrapped), own, tuple(moves.values())
+
+    assert_alike(*called_twice(f, monkeypatch, run, taken=True))
+    (value, dot), own, moved = run()
+    again, given = copy.deepcopy((arguments, stacks))
+    if lanes > 1:
+        expected = f.jvp(*again, tangents=given, batch=lanes)
+        assert_alike(value, expected[0])
+        for mine, theirs in zip(as_tuple(dot), as_tuple(expected[1]), strict=True):
+            np.testing.assert_array_equal(np.moveaxis(mine, -1, 0), theirs)
+        for mine, theirs in zip(moved, given.values(), strict=True):
+            np.testing.assert_array_equal(np.moveaxis(mine, -1, 0), theirs)
+    else:
+        single = {n: beside(s) for n, s in given.items()}
+        assert_alike((value, dot), f.jvp(*again, tangents=single))
+        assert_alike(moved, tuple(single.values()))
+    assert_alike(own, again)
+
+
+def test_what_the_entry_of_pushforward_does_not_take_python_code_does() -> None:
+    f = compile(in_place, grad=True, opt=1, cache=False)
+    expected = f.pushforward(Duplicated(V.copy(), np.ones(5)), Const(0.5))
+    wide = np.ones(10)[::2]
+    for wrapped, named in (
+        ((Duplicated(V.copy(), wide), Const(0.5)), {}),
+        ((Duplicated(V.copy(), np.ones(5)),), {"k": Const(0.5)}),
+    ):
+        assert_alike(f.pushforward(*wrapped, **named), expected)
+    for wrong, error in (
+        ((Duplicated(V.copy(), np.ones(4)), Const(0.5)), ValueError),
+        ((Duplicated(V.copy(), np.ones(5)), 0.5), TypeError),
+        ((Duplicated(V.copy(), np.ones(5, np.float32)), Const(0.5)), ValueError),
+    ):
+        with pytest.raises(error, match="pushforward"):
+            f.pushforward(*wrong)
+    shared = V.copy()
+    with pytest.raises(ValueError, match="share"):
+        f.pushforward(Duplicated(shared, shared), Const(0.5))
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:

@@ -17,6 +17,7 @@ from .plan import EntryPlan, leaf_positions
 from .result import Boxes, slot_count
 from .shadows import fresh_like
 from .stacked import stack_of, turned
+from .wrapped import WRAPPED
 from .writer import ARRAY_EXTENTS, Writer
 
 Directions = dict[int, tuple[str, ArrayValue | None]]
@@ -60,20 +61,16 @@ def items_of(w: Writer, obj: str, count: int) -> list[str]:
 def tangent_objects(
     w: Writer,
     plan: EntryPlan,
-    given: str,
+    given: Sequence[str],
     primals: Sequence[str],
     arrays: Sequence[tuple[int, ArrayValue]],
 ) -> Directions:
-    """The tangents in a dict that has one for each parameter in `wrt`, and no more.
+    """The tangents that were `handed_in`, one for each parameter in `wrt`.
 
     They share memory with nothing: with none of the arguments' `arrays`, and not with each other.
     """
-    require_type(w, given, "PyDict_Type")
-    w.require(w.value(f"icmp eq i64 {w.call('PyDict_Size', given)}, {len(plan.wrt)}"))
-    names, found = w.slot("names"), Directions()
-    for i, p in enumerate(plan.wrt):
-        obj = w.call("PyDict_GetItem", given, w.call("PyTuple_GetItem", names, str(i)))
-        w.require(w.value(f"icmp ne ptr {obj}, null"))
+    found = Directions()
+    for p, obj in zip(plan.wrt, given, strict=True):
         found[p] = checked(w, plan, p, obj, primals[p], written=True)
     count = len(plan.keys)
     own = [
@@ -97,7 +94,8 @@ def checked(
         at = w.field(primal, ARRAY_EXTENTS)
         extents = [w.field(at, 8 * d, "i64") for d in range(key.rank)]
     if lanes > 1:
-        return obj, stack_of(w, key, obj, extents, lanes, written=written)
+        beside = WRAPPED if plan.mode == "tangent" else ""
+        return obj, stack_of(w, key, obj, extents, lanes, beside, written=written)
     if isinstance(key, ScalarKey):
         require_type(w, obj, "PyFloat_Type")
         return obj, None
@@ -133,7 +131,7 @@ def moving_objects(
             boxes.keep(obj)
             if lanes > 1 and isinstance(key, ArrayKey):
                 assert stack is not None
-                obj = turned(w, boxes, stack)
+                obj = turned(w, boxes, stack, WRAPPED if plan.mode == "tangent" else "")
             result.append(obj)
         elif isinstance(key, ArrayKey):
             result.append(fresh_like(w, plan, boxes, primals[position], position, False, lanes))

@@ -14,8 +14,8 @@ objects of its results (`result`). There is one for each *kind* of call:
   result, and returns `(result, cotangents of the active scalars)`. Python code validates them;
 - `pushforward` takes what `pullback` takes, where there are shadows, and the tangents of what moves; it
   returns a tuple of the result and what else the kernel has computed (`tangents`);
-- `jvp`, `hvp` and `value_grad_hvp` take what users hand to them (`directions`). They exist where an
-  entry can make all that they return;
+- `jvp`, `pushed` (what users call `pushforward`), `hvp` and `value_grad_hvp` take what users hand to them
+  (`directions`, `wrapped`). They exist where an entry can make all that they return;
 - `forward` takes the arguments and the address of a record, which it fills; `back` takes that address,
   shadows and cotangents; `drop` gives back the memory that the record refers to (`handles`).
 
@@ -71,6 +71,7 @@ from .run import CTX_BYTES, endings, run_kernel
 from .shadows import cotangent_operands, shadow_objects, shadow_operands, tangent_operands
 from .stacked import turned_back, turning
 from .tangents import in_lanes, scalar_spec
+from .wrapped import WRAPPED, handed_in, naming, unwrapping
 from .writer import Writer, declarations, undo_function
 
 __all__ = [
@@ -86,7 +87,7 @@ PUSHING = ("pushforward", "jvp", *PRODUCTS)
 """The kinds that call a kernel with tangents."""
 DERIVING = ("pullback", "grad", *PUSHING)
 """The kinds that call a kernel with shadows, cotangents or tangents."""
-FAST = ("grad", "value_and_grad", "jvp", *PRODUCTS)
+FAST = ("grad", "value_and_grad", "jvp", "pushed", *PRODUCTS)
 """The kinds whose caller is the user, and which exist where `EntryPlan.has_fast` says so."""
 
 
@@ -119,7 +120,10 @@ def entries(convention: str, debug: tuple[str, str] = ("", "")) -> Entries:
     if plan.driver:
         functions.append(undo(symbols, plan.driver))
     if "grad" in kinds:
-        functions.append(_fast_gradient(plan, symbols))
+        functions.append(_shared(plan, "grad", "mutad_gradient", "%valued", symbols))
+    if "jvp" in kinds:
+        functions += [unwrapping(plan, symbols), naming(plan, symbols)]
+        functions.append(_shared(plan, "jvp", "mutad_tangent", WRAPPED, symbols))
     functions += [_definition(plan, kind, symbols) for kind in kinds]
     text = "\n\n".join(functions) + "\n"
     shared = linked(text)
@@ -154,7 +158,7 @@ KINDS = {
 
 USERS = {
     "gradient": ("grad", "value_and_grad"),
-    "tangent": ("jvp",),
+    "tangent": ("jvp", "pushed"),
     "hvp": ("value_grad_hvp",),
     "product": ("hvp",),
 }
@@ -188,9 +192,12 @@ def _definition(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
         case "grad" | "value_and_grad":
             valued = str(kind == "value_and_grad").lower()
             body = f"  %made = call ptr @mutad_gradient{CALLED}, i1 {valued})\n  ret ptr %made"
+        case "jvp" | "pushed":
+            wrapped = str(kind == "pushed").lower()
+            body = f"  %made = call ptr @mutad_tangent{CALLED}, i1 {wrapped})\n  ret ptr %made"
         case "primal":
             body, attributes = _entry(plan, kind, symbols), plan.debug[0]
-        case "jvp" | "hvp" | "value_grad_hvp":
+        case "hvp" | "value_grad_hvp":
             body = _entry(plan, kind, symbols)
         case "back":
             body, attributes = back(plan, symbols), COLD
@@ -201,10 +208,11 @@ def _definition(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     return f"define ptr @mutad_entry_{kind}{CALLED}) {attributes}{{\nentry:\n{body}\n}}"
 
 
-def _fast_gradient(plan: EntryPlan, symbols: dict[str, str]) -> str:
-    """What `grad` and `value_and_grad` both are: `%valued` says whether the value is wanted, too."""
-    head = f"define internal ptr @mutad_gradient{CALLED}, i1 %valued) noinline"
-    return f"{head} {{\nentry:\n{_entry(plan, 'grad', symbols)}\n}}"
+def _shared(plan: EntryPlan, kind: str, name: str, flag: str, symbols: dict[str, str]) -> str:
+    """What two entries both are. `%valued` says whether `grad` returns the value, too; `%wrapped` whether
+    what `jvp` takes comes in wrappers."""
+    head = f"define internal ptr @{name}{CALLED}, i1 {flag}) noinline"
+    return f"{head} {{\nentry:\n{_entry(plan, kind, symbols)}\n}}"
 
 
 def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
@@ -227,12 +235,14 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
         w.do(f"%{name} = alloca [{max(words, 1)} x i64], align 64")
     w.do("%overflow = alloca i32")
     boxes = Boxes(w, plan.driver, stacked=plan.directions > 1 and kind in FAST)
+    boxes.beside = WRAPPED if kind == "jvp" else ""
     boxes.begin()
     w.do(f"store [{max(slots, 1)} x i64] zeroinitializer, ptr %pending")
     w.do(f"store [{plan.lanes} x i64] zeroinitializer, ptr %nothing")
     proved = w.slot("proved")
     w.do(f"%is_proved = icmp ne ptr {proved}, null")
-    form, given = keywords(w, plan, kind)
+    form, given = ("", "") if kind == "jvp" else keywords(w, plan, kind)
+    tangents: list[str] = []
     if kind in GIVEN_ALL:
         w.require("%is_proved")
         objects_in = [w.field("%args", 8 * i, hint="arg") for i in range(count)]
@@ -240,7 +250,10 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
             w.do(f"%results = getelementptr i8, ptr {handed_address(w, count)}, i64 0")
     else:
         require_constants(w)
-        arguments = _positional(w, plan.signature, plan.inputs)
+        if kind == "jvp":
+            arguments, tangents = handed_in(w, plan, _positional)
+        else:
+            arguments = _positional(w, plan.signature, plan.inputs)
         named = plan.signature.parameters
         objects_in = [w.field(arguments, 8 * i, hint="arg") for i in range(named)]
         boxes.made += inputs(w, boxes, plan.inputs, named)
@@ -256,7 +269,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     check_assumed(w, leaves, plan.assumed)
     directions = Directions()
     if kind == "jvp":
-        directions = tangent_objects(w, plan, given, objects_in, in_memory)
+        directions = tangent_objects(w, plan, tangents, objects_in, in_memory)
     elif kind in PRODUCTS:
         directions = direction_objects(w, plan, form, given, objects_in)
 
@@ -301,14 +314,14 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
             others.append(boxes.result(spec, slot, arrays))
             slot += slot_count(spec)
         stored = stored_directions(plan, directions, moving) if kind == "jvp" else []
-        turned_back(w, stored)
+        turned_back(w, stored, WRAPPED)
         boxes.finish(boxes.tuple([value, *others]))
         endings(
             w,
             boxes,
             0 if kind in GIVEN_ALL else plan.inputs,
             retries=True,
-            before_raising=lambda: turned_back(w, stored),
+            before_raising=lambda: turned_back(w, stored, WRAPPED),
         )
         return "\n".join(w.lines)
     gradients: dict[int, str] = dict(shadows)

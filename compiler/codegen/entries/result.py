@@ -121,6 +121,8 @@ class Boxes:
     """The arrays over fresh memory: a later result over the same memory is that object, or a view."""
     stacked: bool = False
     """Whether several tangents are returned along first axes, and not as the kernel has them."""
+    beside: str = ""
+    """The flag that says that they are returned as the kernel has them all the same; "" where none does."""
     stacks: dict[int, str] = field(default_factory=dict[int, str])
     """By the place among all arrays the stack of which one was made, which is the caller's."""
     most: int = 1
@@ -353,9 +355,26 @@ class Boxes:
 
     def lanes_first(self, dtype: str, rank: int, beside: str) -> str:
         """A view of tangents that lie side by side, along a last axis: along a first one."""
-        obj = self.keep(seen_lanes_first(self.w, dtype, rank, beside))
-        self.view(obj, beside)
-        return obj
+        if not self.beside:
+            obj = self.keep(seen_lanes_first(self.w, dtype, rank, beside))
+            self.view(obj, beside)
+            return obj
+        w, index = self.w, len(self.made)
+        given, turn, end, ready = (w.fresh(name) for name in ("given", "turn", "end", "ready"))
+        w.do(f"br i1 {self.beside}, label %{given}, label %{turn}")
+        w.label(given)
+        w.call("Py_IncRef", beside)
+        self.put(beside, index)
+        w.do(f"br label %{ready}")
+        w.label(turn)
+        seen = self.keep(seen_lanes_first(w, dtype, rank, beside))
+        self.view(seen, beside)
+        w.do(f"br label %{end}")
+        w.label(end)
+        w.do(f"br label %{ready}")
+        w.label(ready)
+        self.made[index] = w.value(f"phi ptr [ {beside}, %{given} ], [ {seen}, %{end} ]", "dot")
+        return self.made[index]
 
     def numbers(self, specs: list[ResultSpec], address: str) -> str:
         """An array of scalars of one type that are stored one after the other; zeros without `address`."""

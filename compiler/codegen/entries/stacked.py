@@ -7,7 +7,8 @@
     the tangents of a result                 beside[i, k], seen as [k, i]
     u_dots, where the function stores to u   beside[i, k]  ->  u_dots[k, i]
 
-An entry turns stacks of few numbers, without gaps; Python code does all others (`runtime/lane_copies.py`).
+Those of a `BatchDuplicated` lie side by side already: nothing is turned where a flag says so (`beside`). An
+entry turns stacks of few numbers, without gaps; Python code does all others (`runtime/lane_copies.py`).
 """
 
 from __future__ import annotations
@@ -32,38 +33,74 @@ def stack_of(
     obj: str,
     extents: Sequence[str],
     lanes: int,
+    beside: str,
     *,
     written: bool,
 ) -> ArrayValue:
-    """Check an array of as many directions as there are lanes, of what has these extents; of few numbers."""
+    """Check an array of as many directions as there are lanes, of what has these extents; of few numbers.
+
+    `beside` says whether they are along the last axis, not the first: the flag, or "" where they never are.
+    """
     own = ArrayKey("f64", (), "C") if isinstance(key, ScalarKey) else key
-    stacked = replace(own, extents=("?", *own.extents), layout="C", read_only=False, lanes=1)
+    first = (str(lanes), *extents)
+    anything = ("",) * len(first)
+    stacked = replace(own, extents=anything, layout="C", read_only=False, lanes=1)
     found = unpack_array(w, stacked, obj, written=written)
-    for extent, wanted in zip(found.extents, (str(lanes), *extents), strict=True):
+    last = (*extents, str(lanes))
+    for extent, one, other in zip(found.extents, first, last, strict=True):
+        wanted = w.value(f"select i1 {beside}, i64 {other}, i64 {one}") if beside else one
         w.require(w.value(f"icmp eq i64 {extent}, {wanted}"))
     w.require(w.value(f"icmp ult i64 {product(w, found.extents)}, {FEW}"))
-    return found
+    return replace(found, extents=first)
 
 
-def turned(w: Writer, boxes: Boxes, stack: ArrayValue) -> str:
-    """The directions of an array side by side, in a new one."""
+def turned(w: Writer, boxes: Boxes, stack: ArrayValue, beside: str) -> str:
+    """The directions of an array side by side: in a new one, or as they are where the flag says so."""
+    if not beside:
+        return boxes.keep(turned_anew(w, boxes, stack))
+    given, turn_, ready, end = (w.fresh(name) for name in ("given", "turn", "ready", "end"))
+    w.do(f"br i1 {beside}, label %{given}, label %{turn_}")
+    w.label(given)
+    w.call("Py_IncRef", stack.object)
+    w.do(f"br label %{ready}")
+    w.label(turn_)
+    made = turned_anew(w, boxes, stack)
+    w.do(f"br label %{end}")
+    w.label(end)
+    w.do(f"br label %{ready}")
+    w.label(ready)
+    return boxes.keep(
+        w.value(f"phi ptr [ {stack.object}, %{given} ], [ {made}, %{end} ]", "beside")
+    )
+
+
+def turned_anew(w: Writer, boxes: Boxes, stack: ArrayValue) -> str:
+    """A new array of them, of which nobody has taken note."""
     lanes, *extents = stack.extents
     count, rank = product(w, extents), len(extents)
     dtype, given = (w.field(stack.object, at) for at in (ARRAY_DTYPE, ARRAY_EXTENTS))
     own = w.value(f"getelementptr i8, ptr {given}, i64 8")
     w.call("Py_IncRef", dtype)
     shape = boxes.with_last(own, rank, lanes)
-    beside = boxes.keep(new_array(w, "PyArray_Empty", rank + 1, shape, dtype, "0"))
+    beside = new_array(w, "PyArray_Empty", rank + 1, shape, dtype, "0")
+    w.require(w.value(f"icmp ne ptr {beside}, null"), "failed")
     turn(w, stack, w.field(beside, ARRAY_DATA), stack.data, count, lanes)
     return beside
 
 
-def turned_back(w: Writer, stored: Sequence[tuple[ArrayValue, str]]) -> None:
-    """Put directions that lie side by side back into their stacks."""
-    for stack, beside in stored:
+def turned_back(w: Writer, stored: Sequence[tuple[ArrayValue, str]], beside: str) -> None:
+    """Put directions that lie side by side back into their stacks, unless the flag says that these do."""
+    if not stored:
+        return
+    back, done = w.fresh("back"), w.fresh("back.again")
+    w.do(f"br i1 {beside}, label %{done}, label %{back}")
+    w.label(back)
+    for stack, moved in stored:
         lanes, *extents = stack.extents
         count = product(w, extents)
-        turn(w, stack, stack.data, w.field(beside, ARRAY_DATA), lanes, count)
+        turn(w, stack, stack.data, w.field(moved, ARRAY_DATA), lanes, count)
+    w.do(f"br label %{done}")
+    w.label(done)
 
 
 def turn(w: Writer, like: ArrayValue, target: str, source: str, rows: str, columns: str) -> None:

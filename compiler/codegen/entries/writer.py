@@ -43,6 +43,7 @@ LINK_SLOTS = (
     "report",
     "show",
     "tangents",
+    "wrappers",
 )
 """The slots of `mutad.runtime.dispatch.Link`, in memory order (Python sorts them by name)."""
 
