@@ -56,6 +56,7 @@ from .transforms.resolve_overlap import ResolveOverlap
 from .transforms.reuse_allocs import ReuseAllocs
 from .transforms.select_stores import SelectStores
 from .transforms.select_values import SelectValues
+from .transforms.separate_sums import SeparateSums
 from .transforms.settle_bounds import SettleBounds
 from .transforms.sink_maps import SinkMaps
 from .transforms.split_maps import SplitMaps
@@ -132,7 +133,9 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     RemoveDead(),
     DropCarried(),  # the reverse sweep swaps the arrays that it reads
     GatherAdds(),  # passes before this take maps point by point
-    StoreFirst(),  # a map that gathers touches each element once
+    SeparateSums(),  # what could be gathered is no sum any more
+    StoreFirst(),  # a map that gathers, or has its sums apart, touches each element once
+    FuseElementwise(),  # what it read before zeros were stored there it reads in place
     EliminateCommon(),  # views of what is gathered
     FuseRows(),  # what maps hand on stays in the cache; scratch arrays are still in their loops
     HoistInvariants(),
@@ -161,7 +164,7 @@ FOR_KERNELS = tuple(
     if not isinstance(one, (FuseRows, PeelBoundaries, TurnRows, AssumeExtents, SinkMaps))
     and not isinstance(one, (ReorderLoops, UnrollAndJam, DistributeLoops))
     and not isinstance(one, (CollectProducts, TransposeColumns, TileRegisters, JoinLoops))
-    and not isinstance(one, (GatherSums, TurnColumns))
+    and not isinstance(one, (GatherSums, TurnColumns, SeparateSums))
 )
 """What runs where kernels are made of the program: without what is about caches and vectors."""
 
@@ -169,7 +172,7 @@ OF_THE_LAST = (
     *(AssumeLengths, RaiseAdjoints, FuseRows, GatherAdds, StoreFirst, HoistAllocs, ReuseAllocs),
     *(PeelBoundaries, TurnRows, AssumeExtents, ReorderLoops, CollectProducts, TransposeColumns),
     *(TileRegisters, UnrollAndJam, DistributeLoops, LeaveFills, ExchangeArrays, JoinLoops),
-    *(SinkMaps, GatherSums, TurnColumns),
+    *(SinkMaps, GatherSums, TurnColumns, SeparateSums),
 )
 """Passes that run behind the last derivative alone."""
 
@@ -220,6 +223,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     ReuseAllocs,
     SelectStores,
     SelectValues,
+    SeparateSums,
     SettleBounds,
     SinkMaps,
     SplitMaps,

@@ -101,6 +101,8 @@ def producer_and_consumer(temporary: array.AllocOp) -> tuple[array.MapOp, array.
     (producer,), (consumer,) = writers, readers
     if not isinstance(producer, array.MapOp) or not isinstance(consumer, array.MapOp):
         return None
+    if consumer.gathers is not None:
+        return None
     fills = producer.out_kinds == ("store",) and sum(u.operation is producer for u in uses) == 1
     return (producer, consumer) if fills else None
 

@@ -331,3 +331,22 @@ func.func @an_input_read_twice(%n : index, %a : memref<?xf64>, %b : memref<?xf64
   }
   func.return
 }
+
+// What a map gathers it does not read point by point.
+// CHECK-LABEL: @kept_when_it_is_gathered
+// CHECK:         array.map(%n) ins(%a : memref<?xf64>) outs(%t
+// CHECK:         array.map(%n) ins(%t
+func.func @kept_when_it_is_gathered(%n : index, %a : memref<?xf64>, %b : memref<?xf64>) {
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%a : memref<?xf64>) outs(%t : memref<?xf64>) kinds ["store"] {
+  ^bb0(%x : f64):
+    %y = arith.mulf %x, %x : f64
+    array.yield %y : f64
+  }
+  array.map(%n) ins(%t : memref<?xf64>) outs(%b : memref<?xf64>) kinds ["store"] window(%n) shifts [1] zeros [0] {
+  ^bb0(%e : f64):
+    %s = arith.addf %e, %e : f64
+    array.yield %s : f64
+  }
+  func.return
+}
