@@ -13,18 +13,18 @@ share memory are active together, for their shadows must exist together.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from functools import cached_property
 
-from xdsl.dialects import arith, func, math
+from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
-from ...dialects import activation, ad, array
+from ...dialects import activation, ad
 from ...dialects.within import every_op
 from ..rules import rule_of
 from ..rules.rule import is_float_kind, is_float_scalar
-from ..rules.table import EDGE, is_bound
+from ..rules.table import EDGE
 from .alias import AliasAnalysis
 
 
@@ -36,32 +36,6 @@ def is_float(value: SSAValue) -> bool:
     if isinstance(type_, MemRefType):
         return is_float_kind(type(type_.element_type))
     return is_float_kind(type(type_))
-
-
-EXTREMES = (
-    *(arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp),
-    *(ad.MaximumOp, ad.MinimumOp),
-)
-COMPARISONS = (arith.CmpfOp, *EXTREMES)
-"""Ops whose results, or adjoints, depend on which of two floats is larger, or whether they are equal."""
-
-STEPS = (
-    *(math.FloorOp, math.CeilOp, math.TruncOp, math.RoundEvenOp, math.CopySignOp),
-    *(array.FloorDivOp, array.FloorModOp, arith.FPToSIOp, arith.BitcastOp),
-)
-"""Ops that jump where their operand passes an integer, or 0: as a comparison does."""
-
-
-def compared(op: Operation) -> Iterator[SSAValue]:
-    """The floats that `op` compares, by itself or as a step does, but for edges: see `Scalars.at_edge`."""
-    if EDGE in op.attributes or (isinstance(op, EXTREMES) and is_bound(op)):
-        return
-    if isinstance(op, (*COMPARISONS, *STEPS)):
-        yield from op.operands
-    elif isinstance(op, array.MapOp):
-        for value, kind in zip(op.yielded, op.out_kinds, strict=True):
-            if kind in ("min", "max"):
-                yield value
 
 
 class Activity:
@@ -80,12 +54,11 @@ class Activity:
         active_results: Iterable[int] | None = None,
         final_arguments: Iterable[SSAValue] = (),
     ) -> None:
-        self.alias = alias
+        self.function, self.alias = function, alias
         self._groups: dict[SSAValue, SSAValue] = {}
         self._forward: dict[SSAValue, list[SSAValue]] = {}
         self._backward: dict[SSAValue, list[SSAValue]] = {}
         records: list[SSAValue] = [call.record for call in activation.calls(function)]
-        self._compared: list[SSAValue] = []
         self._records = dict.fromkeys(records)
         """What activations keep: other functions may put things there, and use them."""
         returned = self._build(function)
@@ -114,7 +87,9 @@ class Activity:
 
     @cached_property
     def _deciding(self) -> set[SSAValue]:
-        return self._spread(self._compared, self._backward)
+        ops = (op for op in every_op(self.function) if EDGE not in op.attributes)
+        compared = (value for op in ops for value in rule_of(type(op)).compared(op))
+        return self._spread(compared, self._backward)
 
     def moves(self, value: SSAValue) -> bool:
         """Active, with a tangent of its own: the record of an activation has none, what is in it has."""
@@ -175,7 +150,6 @@ class Activity:
         for op in ops:
             if isinstance(op, func.ReturnOp):
                 returned = list(op.operands)
-            self._compared += compared(op)
             for source, target in rule_of(type(op)).flows(op):
                 self._flow(source, target)
         return returned

@@ -21,8 +21,8 @@ from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import array, dense
-from ..rules import Access, accesses, is_whole_array
+from ...dialects import array
+from ..rules import Access, accesses, is_whole_array, rule_of
 from .affine import Affine
 from .alias import AliasAnalysis
 from .carried_cells import Role, cell_of, is_cell, is_outside, roles
@@ -38,9 +38,9 @@ SCALARS = ("arith.", "math.", "special.", "vector.")
 
 KNOWN = (
     memref.LoadOp, memref.StoreOp, memref.AllocaOp, memref.DimOp, memref.CastOp, scf.IfOp, scf.YieldOp,
-    array.ViewOp, array.CollapseOp, array.StrideOp, array.OverlapOp, array.AllocOp, array.MapOp,
+    array.ViewOp, array.CollapseOp, array.StrideOp, array.OverlapOp, array.AllocOp,
     array.LoopOp, array.YieldOp, array.ConditionOp, array.IndexOp, array.RaiseIfOp, array.CheckedIntOp,
-    array.MatmulOp, array.CastOp, array.FloorDivOp, array.FloorModOp, dense.DenseOp,
+    array.CastOp, array.FloorDivOp, array.FloorModOp,
 )  # fmt: skip
 """What threads can run: nothing that calls back, prints, or keeps memory of the call's own."""
 
@@ -138,7 +138,8 @@ def is_claimed(loop: array.LoopOp) -> bool:
 def may_run_in_threads(op: Operation) -> bool:
     if isinstance(op, array.AllocOp):
         return array.GROWABLE not in op.attributes
-    return isinstance(op, KNOWN) or op.name.startswith(SCALARS) or op.name in ("ad.mul", "ad.div")
+    known = isinstance(op, KNOWN) or is_whole_array(op)
+    return known or op.name.startswith(SCALARS) or op.name in ("ad.mul", "ad.div")
 
 
 def is_addition(access: Access, *, free: bool) -> bool:
@@ -146,15 +147,13 @@ def is_addition(access: Access, *, free: bool) -> bool:
     op = access.op
     if isinstance(op, array.MapOp):
         return is_addition_of_map(op, access.memref, free=free)
-    if isinstance(op, array.MatmulOp):
-        return op.accumulate is not None and access.memref is op.c
     if isinstance(op, memref.LoadOp):
         return addition(op, free=free) is not None
     if isinstance(op, memref.StoreOp):
         loads = (use.operation for use in op.memref.uses)
         found = (addition(x, free=free) for x in loads if isinstance(x, memref.LoadOp))
         return any(one is not None and one.store is op for one in found)
-    return False
+    return access.memref in rule_of(type(op)).added(op)
 
 
 def is_addition_of_map(op: array.MapOp, target: SSAValue, *, free: bool) -> bool:

@@ -27,6 +27,7 @@ from ..analysis.activity import Activity
 from ..rules.calls import SIGNATURE, has_derivative_function
 from ..rules.routines import without_rules
 from .activations import RECORDED, Activities, stable_arguments
+from .copied_operands import copy_operands
 from .function_attributes import inherit_locations
 from .planner import make_plan
 from .record_cotangents import TwiceReversed, add_to_cotangents, keep_cotangents
@@ -54,6 +55,8 @@ def activation_pairs(
         function, activity = activities.private[name], activities.of[name]
         if has_derivative_function(function):
             keep_for_adjoint(function, stable[name])
+            if copy_operands(function, activity):
+                activity = activities.renewed(name)
             forward, backward = pair_of(function, activity, saves, lanes)
             if "kept" in function.attributes:
                 layout = records[name.removesuffix(activation.BACKWARD) + activation.FORWARD]

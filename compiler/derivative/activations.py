@@ -162,6 +162,12 @@ class Activities:
         finals = [arguments[k] for k in sorted(asked.finals)]
         return Activity(function, self.alias[name], active, sorted(asked.results), finals)
 
+    def renewed(self, name: str) -> Activity:
+        """The activity of a function with other ops than before."""
+        self.alias[name] = AliasAnalysis(self.private[name])
+        self.of[name] = self.activity_of(name)
+        return self.of[name]
+
     def describe(self) -> None:
         """Write on each function what its backward function takes and returns."""
         for name, activity in self.of.items():

@@ -1,8 +1,9 @@
-"""Give products copies of the items of lists that would otherwise have to be kept whole.
+"""Give ops copies of the items of lists that would otherwise have to be kept whole.
 
-The adjoint of a product reads the contents of its factors. What is killed of a factor is kept as a version of
-the array that it is a view of; but a growable array is mostly addresses, and nobody copies those. So a
-factor that is an item of such a list, and killed, is copied first: the version of the copy is one item.
+The adjoint of a whole-array op, or of a call with a rule, reads the contents of operands. What is killed of
+them is kept as a version of the array that they are views of; but a growable array is mostly addresses, and
+nobody copies those. So an operand that is an item of such a list, and killed, is copied first: the version
+of the copy is one item. What the op writes goes back into the item.
 
 Before::
 
@@ -15,75 +16,87 @@ After::
     array.map(%n) ins(%v) outs(%copied) kinds ["store"] { ... }
     array.matmul %A, %copied into %w
 
-Refused where nothing overwrites the item: it is read again where it lies. In recursive functions something
-may: the caller.
+Refused where nothing overwrites the item: it is read again where it lies. Where the op writes one of two
+operands that may share memory: a copy shares none.
 """
 
 from __future__ import annotations
 
 from typing import cast
 
-from xdsl.dialects import func
+from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ...dialects import array, dense
+from ...dialects import array
 from ...dialects.within import every_op
-from ..analysis.alias import AliasAnalysis
+from ..analysis.activity import Activity
 from ..analysis.kills import Kills
-from ..rules import Access
+from ..analysis.needed import Needed
+from ..analysis.views import is_memref
+from ..rules import Access, Contents, evaluates_body, is_whole_array, writes
 from ..rules.builders import extents_of
-from ..rules.calls import private_functions
-from ..rules.routines import is_routine
 from .forward_sweep import copy_into, emitter
-from .versions import GROWABLE_ARGUMENTS, is_growable, mark_growable
-
-FACTORS = (0, 1)
+from .versions import is_growable
 
 
-def copy_operands(function: func.FuncOp, alias: AliasAnalysis) -> bool:
-    """Copy the factors of products that are killed items of growable arrays; whether there were any."""
-    factors = [
-        (op, number)
+def copy_operands(function: func.FuncOp, activity: Activity) -> bool:
+    """Copy the operands that are killed items of growable arrays; whether there were any."""
+    alias = activity.alias
+    bases = {
+        root
         for op in every_op(function)
-        if isinstance(op, array.MatmulOp | dense.SolveTriangleOp)
-        for number in FACTORS
-        if is_growable(alias.base(op.operands[number]))
-    ]
-    if not factors:
+        for v in op.operands
+        if is_memref(v)
+        for root in alias.roots(v)
+    }
+    if not any(map(is_growable, bases)):
         return False
     kills = Kills(function, alias)
-    private = is_routine(function)
-    killed = [
-        (op, number)
-        for op, number in factors
-        if private or kills.killer(Access(op, op.operands[number], "read", True)) is not None
-    ]
-    for op, number in killed:
-        op.operands[number] = copied(op.operands[number], op)
+    needed = (need for need in Needed(function, activity).by if isinstance(need, Contents))
+    killed = {
+        (need.op, need.memref): None
+        for need in needed
+        if is_growable(alias.base(need.memref)) and is_copied(need, kills)
+    }
+    for op, operand in killed:
+        copy_operand(op, operand)
     return bool(killed)
 
 
-def copy_operands_of_private(main: func.FuncOp) -> None:
-    """The same in the functions that `main` calls."""
-    mark_growable(main)
-    for function in private_functions(main.parent_op()).values():
-        if GROWABLE_ARGUMENTS in function.attributes:
-            copy_operands(function, AliasAnalysis(function))
+def is_copied(need: Contents, kills: Kills) -> bool:
+    """Whether contents are killed, and those of a copy are the same."""
+    op, operand = need.op, need.memref
+    own = Access(op, operand, "read")
+    others = [Access(op, v, "read") for v in op.operands if is_memref(v) and v is not operand]
+    written = {write.memref for write in writes(op)}
+    stands = 0 in array.strides_of(cast(MemRefType[Attribute], operand.type))
+    if evaluates_body(op) or (stands and operand in written):
+        return False
+    beside = (other for other in others if {operand, other.memref} & written)
+    if any(kills.dependence.may_meet(own, other, None) for other in beside):
+        return False
+    killer = kills.killer_of(operand, op) if need.after else kills.killer(own)
+    return killer is not None
 
 
-def copied(source: SSAValue, reader: Operation) -> SSAValue:
-    """A copy of an array, made before its reader."""
-    before = Block()
-    extents = extents_of(source, emitter(before, reader))
-    made = array.AllocOp(extents, cast(MemRefType[Attribute], source.type).element_type)
-    made.memref.name_hint = "copied"
-    before.add_op(made)
-    copy_into(source, made.memref, extents, before, reader)
-    block = reader.parent_block()
-    assert block is not None
-    for op in list(before.ops):
-        op.location = reader.location
-        op.detach()
-        block.insert_op_before(op, reader)
-    return made.memref
+def copy_operand(op: Operation, operand: SSAValue) -> None:
+    """Let an op work on a copy of an operand, and copy back what it writes."""
+    before, after = Block(), Block()
+    extents = extents_of(operand, emitter(before, op))
+    type_ = cast(MemRefType[Attribute], operand.type)
+    copy = emitter(before, op)(array.AllocOp(extents, type_.element_type))
+    copy.name_hint = "copied"
+    copy_into(operand, copy, extents, before, op)
+    if not is_whole_array(op) and copy.type != type_:  # what is called was written for this layout
+        copy = emitter(before, op)(memref.CastOp.get(copy, type_))
+    if any(write.memref is operand for write in writes(op)):
+        copy_into(copy, operand, extents, after, op)
+    for k, v in enumerate(op.operands):
+        if v is operand:
+            op.operands[k] = copy
+    block = cast(Block, op.parent_block())
+    for made, insert in ((before, block.insert_op_before), (after, block.insert_op_after)):
+        for one in list(made.ops):
+            one.detach()
+            insert(one, op)

@@ -44,11 +44,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from ...dialects import activation, ad, array, dense
+from ...dialects import activation, ad, array
 from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis, enclosing_loops
 from ..analysis.effects import is_private
-from ..rules import writes
+from ..rules import is_whole_array, writes
 from ..rules.builders import extents_of, transfer
 from ..rules.calls import listed
 from ..rules.table import float_constant, index_constant
@@ -59,7 +59,7 @@ from .nan_flow import NanFlow, is_float
 PLAIN = (
     *(memref.AllocaOp, memref.LoadOp, memref.StoreOp, memref.DimOp, memref.CastOp),
     *(array.AllocOp, array.ViewOp, array.CollapseOp, array.StrideOp, array.OverlapOp),
-    *(array.LoopOp, array.ConditionOp, array.MapOp, array.YieldOp, array.MatmulOp, dense.DenseOp),
+    *(array.LoopOp, array.ConditionOp, array.YieldOp),
     *(array.IndexOp, array.RaiseIfOp, array.CheckedIntOp, ad.TapeOp, ad.PushOp, ad.PopOp),
     *(activation.CallOp, activation.TooDeepOp, activation.StepsOp, activation.ReverseStepsOp),
     *(scf.IfOp, scf.YieldOp, func.ReturnOp),
@@ -140,7 +140,7 @@ def drop_together(group: Sequence[func.FuncOp]) -> None:
 def can_run_again(function: func.FuncOp) -> bool:
     """Whether the ops of a function leave nothing behind but what they store."""
     inner = every_op(function)[1:]
-    return all(isinstance(op, PLAIN) or is_pure(op) for op in inner)
+    return all(isinstance(op, PLAIN) or is_pure(op) or is_whole_array(op) for op in inner)
 
 
 class Derivative:

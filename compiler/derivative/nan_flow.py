@@ -13,42 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from xdsl.dialects import arith, func, math, memref, scf, vector
+from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import AnyFloat, MemRefType, VectorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from ...dialects import activation, ad, array, dense
+from ...dialects import activation, ad, array
 from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis
 from ..analysis.effects import is_private
-from ..rules import reads
+from ..rules import rule_of
 from ..rules.calls import argument_of, count_in_record
 
 Checkpointed = activation.StepsOp | activation.ReverseStepsOp
-
-KEEPING: dict[type[Operation], tuple[int, ...]] = {
-    arith.AddfOp: (0, 1),
-    arith.SubfOp: (0, 1),
-    arith.NegfOp: (0,),
-    arith.MulfOp: (0, 1),
-    arith.DivfOp: (0,),
-    arith.ExtFOp: (0,),
-    arith.TruncFOp: (0,),
-    arith.SelectOp: (1, 2),
-    array.CastOp: (0,),
-    math.FmaOp: (0, 1, 2),
-    math.SqrtOp: (0,),
-    math.ExpOp: (0,),
-    math.SinOp: (0,),
-    math.CosOp: (0,),
-    math.TanhOp: (0,),
-    math.AbsFOp: (0,),
-    ad.MulOp: (0, 1),
-    ad.DivOp: (0,),
-    vector.BroadcastOp: (0,),
-}
-"""The operands of an op that are NaN only if its result is, or is not chosen. No divisor is among them:
-without a guard the sign of a zero may differ, and so would that of the infinity that it makes."""
 
 
 class NanFlow:
@@ -117,7 +93,7 @@ class NanFlow:
                     if argument_of(callee, k) == index
                 )
             case _:
-                known = index in KEEPING.get(type(op), ())
+                known = bool(op.results) and index in rule_of(type(op)).keeps_nan
                 return known and is_float(op.results[0]) and self.reach(op.results[0])
 
     def leave(self, op: func.ReturnOp, index: int) -> bool:
@@ -228,19 +204,6 @@ class NanFlow:
     def sources_of(self, op: Operation) -> Iterator[tuple[SSAValue, SSAValue | None]]:
         """What an op reads, each with the number that it is, or with the memory that it comes to."""
         match op:
-            case memref.LoadOp():
-                yield op.memref, op.res
-            case array.MapOp():
-                yield from zip(op.ins, op.body.block.args, strict=True)
-                for out, kind in zip(op.outs, op.out_kinds, strict=True):
-                    if kind not in ("store", "add"):
-                        yield out, None
-            case array.MatmulOp():
-                yield from ((factor, op.c) for factor in (op.a, op.b))
-            case dense.SolveOp():
-                yield from ((one, op.x) for one in (op.factors, op.x))
-            case dense.SolveTriangleOp() | dense.LowerOp():
-                yield from ((one, op.x) for one in op.operands)
             case activation.CallOp():
                 callee = self.private[op.target]
                 for k, argument in enumerate(callee.body.block.args):
@@ -252,7 +215,7 @@ class NanFlow:
                     for argument, ones in handed_in(self.private[name], op).items():
                         yield from ((one, argument) for one in ones)
             case _:
-                yield from ((access.memref, None) for access in reads(op))
+                yield from rule_of(type(op)).nan_flows(op)
 
     def home_of(self, value: SSAValue) -> func.FuncOp:
         """The function that a value is of."""

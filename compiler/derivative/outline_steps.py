@@ -53,7 +53,7 @@ from ..analysis.activity import Activity
 from ..analysis.alias import AliasAnalysis
 from ..analysis.effects import list_effects, mark_overlaps
 from ..analysis.footprint import Footprints, covers
-from ..rules import reads, writes
+from ..rules import evaluates_body, reads, writes
 from ..rules.calls import private_functions
 from ..rules.table import index_constant
 from .primal_values import computed_again
@@ -402,7 +402,7 @@ def live_in(loop: array.LoopOp, alias: AliasAnalysis) -> set[SSAValue]:
             base, region = alias.base(read.memref), footprints.of(read)
             if base not in whole and not any(covers(part, region) for part in parts):
                 live |= {a for a in arrays if a is base or alias.roots(a) & alias.roots(base)}
-        if isinstance(op, array.MapOp) or not op.regions:
+        if evaluates_body(op) or not op.regions:
             for write in filter(lambda access: access.must, writes(op)):
                 base, region = alias.base(write.memref), footprints.of(write)
                 parts.append(region)

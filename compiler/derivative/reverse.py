@@ -47,7 +47,7 @@ from .activations import (
     describe_activities,
     refuse_to_save,
 )
-from .copied_operands import copy_operands, copy_operands_of_private
+from .copied_operands import copy_operands
 from .cotangents import EntryExtents, require_extents
 from .emission import Emission
 from .extremum_sides import forget_sides, name_sides
@@ -61,6 +61,7 @@ from .same_bits import keep_same_bits
 from .sanitizer_marks import ITERATION, is_whole, looking, mark, touched
 from .segments import value_block
 from .steps import reverse_steps
+from .versions import mark_growable
 
 
 def activities_of(
@@ -107,17 +108,15 @@ def plan_gradient(
     ends with an `ad.handover`, and `finals` are the arguments whose final contents may have a cotangent.
     """
     name_sides(function)
-    copy_operands_of_private(function)
+    mark_growable(function)
     activity = activity_of(function, active_arguments, finals)
-    alias = activity.alias
     describe_activities(function, activity)
     if saves == "forbid":
         refuse_to_save(function, activity)
     if finals is not None:
-        hand_over(function, alias)
-    if copy_operands(function, alias):
+        hand_over(function, activity.alias)
+    if copy_operands(function, activity):
         activity = activity_of(function, active_arguments, finals)
-        alias = activity.alias
     return make_plan(function, activity, saves)
 
 

@@ -12,9 +12,10 @@ from unicodedata import normalize
 from xdsl.dialects import func, memref, scf
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects import ad, array, dense, foreign
+from ...dialects import ad, array, foreign
 from ..diagnostics import line_of
 from ..names import as_written
+from ..rules import evaluates_body, is_whole_array, writes
 from . import formulas
 from .bounds import Bounds, dependence
 from .formulas import PRODUCT, Formula
@@ -200,10 +201,10 @@ def overwritten_by(killer: Operation) -> SSAValue | None:
             target: SSAValue = killer.memref
         case array.MapOp() if len(killer.outs) == 1:
             target = killer.outs[0]
-        case array.MatmulOp() | dense.DenseOp():
-            target = killer.written[0]
         case foreign.RuleCallOp() if len(killer.arguments_that("write")) == 1:
             (target,) = killer.arguments_that("write")
+        case _ if is_whole_array(killer) and not evaluates_body(killer):
+            target = writes(killer)[0].memref
         case _:
             return None
     while isinstance(owner := target.owner, array.AnyView | memref.CastOp):

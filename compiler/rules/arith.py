@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, vector
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import ad, array
-from .scalars import Row, scalar_rules
+from .rule import Rules, WithoutDerivative
+from .scalars import Kink, Row, scalar_rules
 from .table import LINEAR, Scalars, Term, is_bound, mark_edge
 
 
@@ -99,4 +100,37 @@ TERMS: dict[type[Operation], Row] = {
 }
 """Where a rule passes a cotangent of another float type on, the sweep casts it to the operand's."""
 
-RULES = scalar_rules(TERMS)
+KEEPING: dict[type[Operation], tuple[int, ...]] = {
+    arith.AddfOp: (0, 1),
+    arith.SubfOp: (0, 1),
+    arith.NegfOp: (0,),
+    arith.MulfOp: (0, 1),
+    arith.DivfOp: (0,),
+    arith.ExtFOp: (0,),
+    arith.TruncFOp: (0,),
+    arith.SelectOp: (1, 2),
+    array.CastOp: (0,),
+    ad.MulOp: (0, 1),
+    ad.DivOp: (0,),
+}
+"""The operands of an op that are NaN only if its result is, or is not chosen. No divisor is among them:
+without a guard the sign of a zero may differ, and so would that of the infinity that it makes."""
+
+KINKS: dict[type[Operation], Kink] = {
+    arith.MaximumfOp: "tie",
+    arith.MaxnumfOp: "tie",
+    arith.MinimumfOp: "tie",
+    arith.MinnumfOp: "tie",
+    ad.MinimumOp: "tie",
+    ad.MaximumOp: "tie",
+    array.FloorModOp: "step",
+}
+
+
+class Broadcast(WithoutDerivative):
+    """`vector.broadcast`: the number among as many derivatives."""
+
+    keeps_nan = (0,)
+
+
+RULES: Rules = {**scalar_rules(TERMS, KEEPING, KINKS), vector.BroadcastOp: Broadcast()}

@@ -111,6 +111,8 @@ class Print(WithoutDerivative):
 class ActivationCall(Rule[activation.CallOp]):
     """A call of a recursive function."""
 
+    smooth = True  # what it compares it makes itself, and keeps
+
     def effects(self, op: activation.CallOp) -> list[Access]:
         return touching(op, op.read(), op.written(), must=False)
 
@@ -203,6 +205,8 @@ def run_again(op: Operation) -> CompileError:
 class Steps(Rule[activation.StepsOp]):
     """The steps of a checkpointed loop; a gradient has them, which is split where its primal ends."""
 
+    smooth = True  # both sweeps run the same steps
+
     def needs(self, op: activation.StepsOp, activity: Activity) -> Iterator[Need]:
         raise run_again(op)
 
@@ -240,6 +244,8 @@ class Stack(Rule[activation.StackOp]):
 
 class ReverseSteps(Rule[activation.ReverseStepsOp]):
     """The same steps backwards: what they write they write to copies, which begin as restart states."""
+
+    smooth = True
 
     def needs(self, op: activation.ReverseStepsOp, activity: Activity) -> Iterator[Need]:
         raise run_again(op)

@@ -89,6 +89,7 @@ class Factor(Rule[dense.FactorOp]):
     """`dense.factor`: nothing is left to do."""
 
     whole_array = True
+    smooth = True
 
     def effects(self, op: dense.FactorOp) -> list[Access]:
         return touching(op, [op.a], [op.a, op.pivots])
@@ -104,6 +105,8 @@ class Solve(Rule[dense.SolveOp]):
     """`dense.solve`."""
 
     whole_array = True
+    smooth = True
+    keeps_nan = (0, 2)
 
     def effects(self, op: dense.SolveOp) -> list[Access]:
         return touching(op, op.operands, [op.x])
@@ -152,6 +155,7 @@ class LogDeterminant(Rule[dense.LogDeterminantOp]):
     """`dense.log_determinant`."""
 
     whole_array = True
+    smooth = True
 
     def effects(self, op: dense.LogDeterminantOp) -> list[Access]:
         return touching(op, op.operands, [])
@@ -199,6 +203,7 @@ class Cholesky(Rule[dense.CholeskyOp]):
     """`dense.cholesky`."""
 
     whole_array = True
+    smooth = True
 
     def effects(self, op: dense.CholeskyOp) -> list[Access]:
         return touching(op, [op.a], [op.a])
@@ -245,6 +250,8 @@ class SolveTriangle(Rule[dense.SolveTriangleOp]):
     """`dense.solve_triangle`."""
 
     whole_array = True
+    smooth = True
+    keeps_nan = (0, 1)
 
     def effects(self, op: dense.SolveTriangleOp) -> list[Access]:
         return touching(op, [op.t, op.x], [op.x])
@@ -293,6 +300,8 @@ class Lower(Rule[dense.LowerOp]):
     """`dense.lower`, which is linear and its own transpose."""
 
     whole_array = True
+    smooth = True
+    keeps_nan = (0,)
 
     def effects(self, op: dense.LowerOp) -> list[Access]:
         return touching(op, [op.x], [op.x])

@@ -44,6 +44,8 @@ OUTPUT = {"argument": "gradient", "cotangent": "result"}
 class Derivative(Rule[ad.DerivativeOp]):
     """`ad.derivative`."""
 
+    smooth = True  # what it compares it makes itself
+
     def effects(self, op: ad.DerivativeOp) -> list[Access]:
         found: list[Access] = []
         for memref, effect in zip(op.operands, op.effects, strict=True):

@@ -46,6 +46,17 @@ class Map(Rule[array.MapOp]):
         yield from zip(op.ins, op.body.block.args, strict=True)
         yield from zip(op.yielded, op.outs, strict=True)
 
+    def compared(self, op: array.MapOp) -> Iterator[SSAValue]:
+        for value, kind in zip(op.yielded, op.out_kinds, strict=True):
+            if kind in ("min", "max"):
+                yield value
+
+    def nan_flows(self, op: array.MapOp) -> Iterator[tuple[SSAValue, SSAValue | None]]:
+        yield from zip(op.ins, op.body.block.args, strict=True)
+        for out, kind in zip(op.outs, op.out_kinds, strict=True):
+            if kind not in ("store", "add"):
+                yield out, None
+
     def needs(self, op: array.MapOp, activity: Activity) -> Iterator[Need]:
         yield from op.extents
         for operand in (*op.ins, *op.outs):

@@ -168,4 +168,11 @@ TERMS: dict[type[Operation], Row] = {
     math.RoundEvenOp: (None,),
 }
 
-RULES = scalar_rules(TERMS)
+KEEPING: dict[type[Operation], tuple[int, ...]] = {
+    **dict.fromkeys(
+        (math.SqrtOp, math.ExpOp, math.SinOp, math.CosOp, math.TanhOp, math.AbsFOp), (0,)
+    ),
+    math.FmaOp: (0, 1, 2),
+}
+
+RULES = scalar_rules(TERMS, KEEPING)

@@ -19,8 +19,13 @@ from .sweeps import SHADOW, ReverseSweep, TangentSweep
 class Load(Rule[memref.LoadOp]):
     """`x = load a[i]`: `a_shadow[i] += x_bar`; `x_dot = a_dot[i]`."""
 
+    smooth = True
+
     def effects(self, op: memref.LoadOp) -> list[Access]:
         return [Access(op, op.memref, "read")]
+
+    def nan_flows(self, op: memref.LoadOp) -> Iterator[tuple[SSAValue, SSAValue | None]]:
+        yield op.memref, op.res
 
     def needs(self, op: memref.LoadOp, activity: Activity) -> Iterator[Need]:
         yield from op.indices
@@ -64,6 +69,8 @@ class StoreLanes(WithoutDerivative):
 
 class Store(Rule[memref.StoreOp]):
     """`store x, a[i]`: `x_bar += a_shadow[i]`, `a_shadow[i] = 0`; `a_dot[i] = x_dot`."""
+
+    smooth = True
 
     def effects(self, op: memref.StoreOp) -> list[Access]:
         return [Access(op, op.memref, "write")]

@@ -8,7 +8,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from xdsl.ir import SSAValue
 
 from ...dialects import array
 from .accesses import Access, Activity, Contents, Need
@@ -22,9 +24,14 @@ class Matmul(Rule[array.MatmulOp]):
     """`array.matmul`."""
 
     whole_array = True
+    smooth = True
+    keeps_nan = (0, 1, 2)
 
     def effects(self, op: array.MatmulOp) -> list[Access]:
         return touching(op, [op.a, op.b] if op.accumulate is None else [op.a, op.b, op.c], [op.c])
+
+    def added(self, op: array.MatmulOp) -> Sequence[SSAValue]:
+        return () if op.accumulate is None else (op.c,)
 
     def needs(self, op: array.MatmulOp, activity: Activity) -> Iterator[Need]:
         for operand in (op.a, op.b, op.c):

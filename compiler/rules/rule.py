@@ -9,8 +9,12 @@ by their class.
 - *adjoint*: the op's adjoint, emitted into a reverse sweep;
 - *tangent*: the op with its tangent, emitted into a forward sweep.
 
-The base class answers for an op of which nothing is known: it may touch all its memrefs, and where a
-derivative flows through it, it is refused. So a kind without a rule is never silently left out.
+Further answers let passes do more: whether the op computes and does nothing else (`whole_array`), which NaNs
+it hands on (`keeps_nan`), what it compares, to what it only adds.
+
+The base class answers for an op of which nothing is known: it may touch all its memrefs, it may compare
+what it reads and lose a NaN, and where a derivative flows through it, it is refused. So a kind without a
+rule is never silently left out.
 """
 
 from __future__ import annotations
@@ -35,7 +39,12 @@ class Rule(Generic[Op]):
     evaluates_body: ClassVar[bool] = False
     """Whether the op's region is scalar code that the rule itself applies the rules of (a map's)."""
     whole_array: ClassVar[bool] = False
-    """Whether the op is a loop over elements by itself."""
+    """Whether the op is a loop over elements by itself. It touches the memory that it names, and does nothing
+    else: it can run again, in threads, and need not run where nobody reads what it makes."""
+    smooth: ClassVar[bool] = False
+    """Whether another last bit in what the op reads changes what it makes, and its adjoint, by a few bits."""
+    keeps_nan: Sequence[int] = ()
+    """The operands of which a NaN is one in what the op makes or writes, where that depends on it at all."""
     opaque: ClassVar[bool] = False
     """Whether the op may touch memory that it does not name."""
 
@@ -66,6 +75,23 @@ class Rule(Generic[Op]):
         """Whether a cotangent or a tangent flows through `op` itself."""
         return any(map(activity.active, self.targets(op)))
 
+    def compared(self, op: Op) -> Iterator[SSAValue]:
+        """The floats and the memory of which another last bit may make another number altogether."""
+        yield from () if self.smooth else self.sources(op)
+
+    def nan_flows(self, op: Op) -> Iterator[tuple[SSAValue, SSAValue | None]]:
+        """Each memref that `op` reads, and where a NaN in it goes: to None where it may become a number."""
+        effects = self.effects(op)
+        kept = {op.operands[k] for k in self.keeps_nan}
+        for read in (a.memref for a in effects if a.kind == "read"):
+            yield from ((read, t) for t in self.targets(op, effects) if read in kept)
+            if read not in kept:
+                yield read, None
+
+    def added(self, op: Op) -> Sequence[SSAValue]:
+        """The memrefs to whose elements `op` adds, and does nothing else."""
+        return ()
+
     def needs(self, op: Op, activity: Activity) -> Iterator[Need]:
         """What the adjoint of `op` reads of the primal, where it has one."""
         raise unknown(op)
@@ -90,6 +116,8 @@ class Unknown(Rule[Operation]):
 class WithoutDerivative(Rule[Operation]):
     """Ops that touch no elements, and through which no derivative flows by itself: views, extents, branches
     of control flow that only name things, what ends a block."""
+
+    smooth = True
 
     def effects(self, op: Operation) -> list[Access]:
         return []

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import array
 from .accesses import Access, Activity, Need
-from .rule import Rule, Rules
+from .rule import Rule, Rules, is_float_scalar
 from .sweeps import ReverseSweep, TangentSweep
-from .table import Scalars, Term
+from .table import Scalars, Term, is_bound
 
 Row = tuple[Term | None, ...]
+Kink = Literal["", "tie", "step"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,10 @@ class ScalarRule(Rule[Operation]):
     """
 
     terms: Row
+    keeps_nan: Sequence[int] = ()
+    kink: Kink = ""
+    """Where the op, or its adjoint, jumps: where its two sides are equal, unless one is a bound; or at steps.
+    An operand with a cotangent of zero says the latter by itself."""
 
     @property
     def reads_primal(self) -> bool:
@@ -33,6 +39,12 @@ class ScalarRule(Rule[Operation]):
 
     def effects(self, op: Operation) -> list[Access]:
         return []
+
+    def compared(self, op: Operation) -> Iterator[SSAValue]:
+        pairs = zip(self.terms, op.operands, strict=True)
+        flat = any(term is None and is_float_scalar(operand) for term, operand in pairs)
+        if flat or self.kink == "step" or (self.kink == "tie" and not is_bound(op)):
+            yield from op.operands
 
     def has_derivative(self, op: Operation, activity: Activity) -> bool:
         return activity.active(op.results[0])
@@ -95,5 +107,14 @@ def cast_for(op: Operation, bar: SSAValue, scalars: Scalars) -> SSAValue:
     return bar
 
 
-def scalar_rules(rows: Mapping[type[Operation], Row]) -> Rules:
-    return {kind: ScalarRule(terms) for kind, terms in rows.items()}
+def scalar_rules(
+    rows: Mapping[type[Operation], Row],
+    keeping: Mapping[type[Operation], Sequence[int]] | None = None,
+    kinks: Mapping[type[Operation], Kink] | None = None,
+) -> Rules:
+    """The rules of rows; of some ops, the operands that keep NaN, and the kinks."""
+    keeping, kinks = keeping or {}, kinks or {}
+    return {
+        kind: ScalarRule(terms, keeping.get(kind, ()), kinks.get(kind, ""))
+        for kind, terms in rows.items()
+    }

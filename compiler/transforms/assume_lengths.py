@@ -94,10 +94,11 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from ...dialects import ad, array, dense
+from ...dialects import ad, array
 from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis
 from ..analysis.effects import is_private
+from ..rules import is_whole_array
 from .hoist_checks import Before
 from .map_outputs import is_pure
 from .memory_effects import functions
@@ -108,7 +109,7 @@ LONG = 250
 TWICE = (
     *(memref.AllocaOp, memref.LoadOp, memref.StoreOp, memref.DimOp, memref.CastOp),
     *(array.AllocOp, array.ViewOp, array.CollapseOp, array.StrideOp, array.OverlapOp),
-    *(array.LoopOp, array.ConditionOp, array.MapOp, array.YieldOp, array.MatmulOp, dense.DenseOp),
+    *(array.LoopOp, array.ConditionOp, array.YieldOp),
     *(array.IndexOp, array.RaiseIfOp, array.CheckedIntOp, ad.RetryIfOp),
     *(scf.IfOp, scf.YieldOp, func.ReturnOp),
 )
@@ -138,7 +139,7 @@ def may_be_twice(function: func.FuncOp) -> bool:
     ops = every_op(function)[1:]
     if len(ops) > LONG or any(isinstance(t, MemRefType) for t in function.function_type.outputs):
         return False
-    return all(isinstance(op, TWICE) or is_pure(op) for op in ops)
+    return all(isinstance(op, TWICE) or is_pure(op) or is_whole_array(op) for op in ops)
 
 
 def compared(function: func.FuncOp) -> Iterator[Lengths]:

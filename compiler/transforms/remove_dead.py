@@ -43,11 +43,11 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator, NoMemoryEffect
 
-from ...dialects import ad, array, dense
+from ...dialects import ad, array
 from ...dialects.quick_xdsl import operands_of
 from ...dialects.within import every_op_of, has_kind_trait
 from ..analysis.views import is_memref
-from ..rules import reads, touches_nothing, writes
+from ..rules import is_whole_array, reads, touches_nothing, writes
 from .map_outputs import puts_back, with_outputs
 from .memory_effects import MemoryEffects, functions
 
@@ -56,9 +56,10 @@ MEMORY = (array.AllocOp, memref.AllocaOp, ad.TapeOp)
 
 REMOVABLE = (
     *MEMORY,
-    *(memref.LoadOp, memref.StoreOp, array.MapOp, array.MatmulOp, dense.DenseOp, scf.IfOp),
+    *(memref.LoadOp, memref.StoreOp, scf.IfOp),
 )
-"""What does nothing but compute, and touch memory that it names; what is inside speaks for itself."""
+"""What does nothing but compute, and touch memory that it names, as whole-array ops do; what is inside speaks
+for itself."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ def is_removable(op: Operation) -> bool:
         return op.count is not None  # else it may never end, and Python would not return either
     if isinstance(op, array.IndexOp):
         return op.unchecked is not None
-    return is_removable_kind(type(op))
+    return is_whole_array(op) or is_removable_kind(type(op))
 
 
 @cache

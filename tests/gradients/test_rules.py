@@ -145,8 +145,26 @@ def while_small(step: Any) -> Callable[..., Any]:
     return loss
 
 
+def of_items(step: Any) -> Callable[..., Any]:
+    """Of a list whose length is known at run time only."""
+
+    def loss(a, x, y):
+        rows = [y * 1.0]
+        while rows[-1].sum() < 30.0 and len(rows) < 9:
+            rows.append(rows[-1] * 1.5 + 1.0)
+        total = 0.0
+        for k in range(1, len(rows)):
+            step(a, x, rows[k])
+            step(a, rows[k], rows[k - 1])
+            total += (rows[k] * rows[k - 1]).sum()
+            rows[k][:] = x
+        return total
+
+    return loss
+
+
 @pytest.mark.parametrize("kind", AXPYS)
-@pytest.mark.parametrize("program", [once, repeated, of_rows, while_small])
+@pytest.mark.parametrize("program", [once, repeated, of_rows, while_small, of_items])
 @pytest.mark.parametrize("steps", [AXPYS, PRODUCTS], ids=["axpy", "product"])
 def test_a_function_that_mutates(steps: dict[str, Any], program: Any, kind: str) -> None:
     loss = mutad.compile(program(steps[kind]), grad=True)
