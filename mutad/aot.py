@@ -18,6 +18,7 @@ import mutad
 
 if TYPE_CHECKING:
     from .compiler.aot.command import Command
+    from .compiler.aot.device_support import Launching
     from .runtime.annotations import Kind
     from .runtime.captures import Captures
 
@@ -141,6 +142,16 @@ class Runtime:
         inputs = zip(found.values(), found.names, strict=True)
         return found, tuple(keys.argument_key(value, name) for value, name in inputs)
 
+    def launching(self) -> Launching:
+        from .compiler.aot.device_support import Launching
+        from .runtime import device_text
+
+        words = {
+            name: getattr(device_text, name)
+            for name in ("ERROR", "STREAM", "CONTEXT", "UNIT", "LEAST", "TABLE", "WORDS")
+        }
+        return Launching(device_text.TEXT, words, device_text.DRIVER)
+
     def sources(self) -> Mapping[str, str]:
         from . import runtime
 
@@ -215,6 +226,7 @@ def understood(chosen: argparse.Namespace) -> Command:
             debug=chosen.debug,
             target=targets[0],
             device=device,
+            launched=bool(device),
         ),
         chosen.explain_saves,
         chosen.time_passes,

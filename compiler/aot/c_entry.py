@@ -86,6 +86,8 @@ class KernelCall:
 class EntryText(Writer):
     """A `Writer` that leaves with a status where a condition does not hold."""
 
+    NO_MEMORY = "the allocator has no memory"
+
     def __init__(self, statuses: Statuses, symbol: str) -> None:
         super().__init__({})
         self.statuses, self.symbol = statuses, symbol
@@ -103,6 +105,11 @@ class EntryText(Writer):
         for condition in conditions[1:]:
             total = self.value(f"or i1 {total}, {condition}")
         return total
+
+    def begin(self) -> None:
+        """What the entry has on its stack."""
+        self.do("%nothing = alloca i64")
+        self.do("store i64 0, ptr %nothing")
 
     # Arguments.
 
@@ -235,6 +242,10 @@ class EntryText(Writer):
         if function.memory is KernelMemory.ALLOCATOR:
             self.store("ptr", "%allocator", "%ctx", callbacks.ALLOCATOR)
             return
+        self.store("i64", self.fill_area(function, CURSOR, END), "%ctx", area.ROOM)
+
+    def fill_area(self, function: CFunction, begin: int, end: int) -> str:
+        """Where the work area begins and ends; its bytes, which are enough."""
         address = self.value("ptrtoint ptr %work to i64")
         low = self.value(f"and i64 {address}, 63")
         aligned = self.value(f"icmp eq i64 {low}, 0")
@@ -245,13 +256,13 @@ class EntryText(Writer):
         whole = self.value("and i64 %work_bytes, -64")
         given = self.value(f"select i1 {positive}, i64 {whole}, i64 0")
         room = self.value(f"select i1 {nowhere}, i64 0, i64 {given}")
-        self.store("i64", start, "%ctx", CURSOR)
-        self.store("i64", self.value(f"add i64 {start}, {room}"), "%ctx", END)
-        self.store("i64", room, "%ctx", area.ROOM)
+        self.store("i64", start, "%ctx", begin)
+        self.store("i64", self.value(f"add i64 {start}, {room}"), "%ctx", end)
         sizes = ", ".join(f"i64 {self.size_operand(s, function)}" for s in function.sizes)
         needed = self.value(f"call i64 @{function.symbol}_worksize({sizes})")
         enough = self.value(f"icmp ule i64 {needed}, {room}")
         self.check(enough, "WORK_TOO_SMALL", TOO_SMALL)
+        return room
 
     def size_operand(self, size: SizeParameter, function: CFunction) -> str:
         """What `_worksize` is asked for: an extent, 0 of an array that is not given; an integer."""
@@ -268,6 +279,13 @@ class EntryText(Writer):
         return self.value(f"select i1 {absent}, i64 0, i64 {extent}")
 
     # Results.
+
+    def finish(self) -> None:
+        """What comes before each way out behind the call."""
+
+    def exhausted(self, status: int) -> str:
+        """The status where there is no more memory."""
+        return str(status)
 
     def optional(self, place: str, write: Callable[[], object]) -> None:
         """Write what the caller wants."""
@@ -343,18 +361,18 @@ def entry_text(
     statuses: Statuses,
     like: Sequence[tuple[str, str]],
     watched: str = "",
+    writer: Callable[[Statuses, str], EntryText] = EntryText,
 ) -> str:
     """The definition of the C function; `like` says which arrays have the shapes of which.
 
     With another name, `watched`, a function that is handed the kernel's context, and so leaves in it what was
     raised, or else the flags of the results.
     """
-    w = EntryText(statuses, function.symbol)
+    w = writer(statuses, function.symbol)
     if not watched:
         w.do(f"%ctx = alloca [{CTX_BYTES // 8} x i64], align 64")
     w.do(f"%results = alloca [{max(call.slots, 1)} x i64], align 64")
-    w.do("%nothing = alloca i64")
-    w.do("store i64 0, ptr %nothing")
+    w.begin()
     for p in function.arrays():
         if p.optional:
             w.do(f"%absent.{p.name} = alloca [{1 + 2 * p.key.rank} x i64]")
@@ -379,27 +397,31 @@ def entry_text(
     shown = ", ".join(["ptr %ctx", *operands, "ptr %results"])
     attachment, tag = ("", "") if watched else call.lines
     w.do(f"%status = call i32 @{call.kernel}({shown}){tag}")
-    memory = "MemoryError" if function.memory is KernelMemory.ALLOCATOR else "WORK_TOO_SMALL"
-    message = "the allocator has no memory" if memory == "MemoryError" else TOO_SMALL
+    memory = "WORK_TOO_SMALL" if function.sized else "MemoryError"
+    message = TOO_SMALL if function.sized else w.NO_MEMORY
     message = f"{function.symbol}: {message}"
     exhausted = statuses.status(memory, message)
     w.do("switch i32 %status, label %exhausted [ i32 0, label %succeeded i32 1, label %raised ]")
     w.label("succeeded")
+    for name in call.zeroed:
+        w.fill_zeros(name)
+    w.finish()
     for stored in call.stored:
         w.store_result(stored)
     for out in call.zeros:
         w.store_zero(out)
-    for name in call.zeroed:
-        w.fill_zeros(name)
     for k, slot in enumerate(call.flags[:MOST_FLAGS] if watched else ()):
         w.store("i64", w.field("%results", 8 * slot, "i64"), "%ctx", CTX_PAYLOAD + 8 * k)
     w.do("ret i32 0")
     w.label("raised")
+    w.finish()
     site = w.field("%ctx", 80, "i64")
     at = w.value(f"getelementptr inbounds i32, ptr @{call.raised}, i64 {site}")
     w.do(f"ret i32 {w.value(f'load i32, ptr {at}')}")
     w.label("exhausted")
-    w.do(f"ret i32 {exhausted}")
+    found = w.exhausted(exhausted)
+    w.finish()
+    w.do(f"ret i32 {found}")
     for status, label in w.refusals.items():
         w.label(label)
         w.do(f"ret i32 {status}")

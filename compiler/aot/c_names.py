@@ -41,9 +41,16 @@ _OWN = re.compile(r"strerror|allocator|aligned|[a-z]+\d*_\d+(_of)?")
 """What the header itself declares, behind the library's name."""
 
 
-def is_the_librarys(symbol: str, library: str) -> bool:
+_OF_DEVICES = frozenset(["device", "open", "close", "allocate", "release"])
+"""And in libraries that launch kernels."""
+
+
+def is_the_librarys(symbol: str, library: str, *, launches: bool = False) -> bool:
     """Whether the header of this library gives the name to something of its own."""
-    return symbol.startswith(f"{library}_") and _OWN.fullmatch(symbol, len(library) + 1) is not None
+    if not symbol.startswith(f"{library}_"):
+        return False
+    own = symbol.removeprefix(f"{library}_")
+    return _OWN.fullmatch(own) is not None or (launches and own in _OF_DEVICES)
 
 
 def refused_symbol(symbol: str) -> str | None:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .. import receipts
 from ..codegen.llvm_module import Target
 from ..request import Options, Request
 from . import dependencies, model, option_values
-from .device_library import DeviceLibrary, compile_kernels
+from .device_library import DeviceLibrary, compile_device
 from .emitters import (
     DEVICE_EMITTERS,
     EMITTERS,
     FOLDERS,
+    LAUNCHERS,
     DeviceEmitter,
     Emitter,
     kind_of_file,
@@ -81,7 +82,7 @@ def run(command: Command, runtime: Reader) -> None:
         with report.compiling(exports) as done:
             for_python = not FOLDERS.keys().isdisjoint(places.values())
             library = (
-                compile_kernels(command.library, exports, command.options, done)
+                compile_device(command.library, exports, command.options, runtime.launching(), done)
                 if command.options.device
                 else compile_exports(
                     command.library,
@@ -95,7 +96,7 @@ def run(command: Command, runtime: Reader) -> None:
         outputs: dict[str, Output] = {}
         for path, kind in places.items():
             with report.timed(f"{kind} {path}"):
-                outputs |= written(library, kind, path, runtime)
+                outputs |= written(library, kind, path, runtime, [*places.values()])
         if command.deps is not None:
             targets = [path for path in outputs if path != STDOUT]
             sources = {*report.sources, *own_files()}
@@ -119,18 +120,19 @@ def tell_saves(export: Export, options: Options) -> None:
         (*(p.key for p in export.parameters), *export.inputs),
         mode=mode,
         wrt=export.wrt,
-        options=options_of(export, options),
+        options=replace(options_of(export, options), launched=False),
         captured=export.captured,
     )
     print(f"{shown(export)}\n{receipts.explain_request(request, None)}\n", file=sys.stderr)
 
 
 def written(
-    library: Library | DeviceLibrary, kind: str, place: str, runtime: Reader
+    library: Library | DeviceLibrary, kind: str, place: str, runtime: Reader, beside: Sequence[str]
 ) -> dict[str, Output]:
-    """What is written there: one file, or several below a folder."""
+    """What is written there: one file, or several below a folder; `beside`: all kinds that are."""
     if isinstance(library, DeviceLibrary):
-        one = DEVICE_EMITTERS[kind]
+        alone = kind == "header" and not {"ptx", "cubin"}.isdisjoint(beside)
+        one = LAUNCHERS if alone else DEVICE_EMITTERS[kind]
         return {place: Output(one.write(library), one.is_executable)}
     if kind in FOLDERS:
         files = FOLDERS[kind].write(library, runtime.sources())

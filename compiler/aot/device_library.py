@@ -1,214 +1,132 @@
-"""What `mutadc --target sm_90` makes: kernels, and a header with a launcher for each.
+"""What `mutadc --target sm_90` makes: kernels, and a library for C whose functions launch them.
 
-A launcher is C99 that calls NVIDIA's driver. It takes arrays as pointers of the device, each with its extents
-and its strides, counted in elements, and hands a kernel what `codegen.ptx` declares. What the host does
-around launches (loops, scalars, how many blocks) is in `--emit=mlir`.
+The host's code is a `Library` as for the CPU, but its arrays are a device's. The kernels of all exports are
+one module of the device in it: machine code where NVIDIA's assembler is at hand, and PTX, which the driver
+compiles when the module is loaded.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from textwrap import wrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
-from xdsl.dialects import func
-from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr
-from xdsl.ir import Attribute
+import llvmlite.binding as llvm
+from xdsl.dialects.builtin import ModuleOp
 
-from ...dialects import device
-from ..analysis.effects import is_private
-from ..codegen.kernel_state import value_type
-from ..codegen.llvm_module import optimize_and_emit
 from ..codegen.ptx import kernels_of, ptx_of
 from ..compilation import Compilation
-from ..kernels.figures import KernelFigures, figures_of
-from ..pipeline import OUTLINED, own_faults, stages_for
+from ..diagnostics import CompileError, line_of_function
 from ..print_ir import module_text
-from ..request import Options, Request
-from .c_names import KEYWORDS
-from .device_tools import cubin_of
+from ..request import Options
+from .c_names import is_the_librarys
+from .device_support import Launching, support_text
+from .device_tools import PTXAS, cubin_of, found
+from .device_unit import DeviceUnit
 from .exports import Export
-from .library import options_of
-from .linking import shared_library
-from .unit import MODES
+from .library import Library, linked, options_of
+from .linking import NoTool, shared_library
+from .statuses import Statuses
 
-C_TYPES = {
-    "double": "double",
-    "float": "float",
-    "i1": "bool",
-    "i8": "int8_t",
-    "i16": "int16_t",
-    "i32": "int32_t",
-    "i64": "int64_t",
-}
+OWN = "mutad_"
+"""What the names of functions and variables begin with that only the library uses."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class DeviceLibrary:
-    """The kernels of all exports."""
+    """The exports of one library, and their kernels."""
 
     name: str
     kind: str
     """ "sm_90" and the like."""
-    module: ModuleOp
-    fastmath: bool
+    options: Options
+    units: Sequence[DeviceUnit]
+    statuses: Statuses
+    launching: Launching
 
-    @property
-    def ptx(self) -> str:
-        return ptx_of(self.module, self.kind, fastmath=self.fastmath)
+    @cached_property
+    def module(self) -> ModuleOp:
+        """The host's code and all kernels, as IR."""
+        whole = ModuleOp([])
+        for unit in self.units:
+            for op in list(unit.whole.ops):
+                op.detach()
+                whole.body.block.add_op(op)
+        return whole
 
     @property
     def mlir(self) -> str:
         return module_text(self.module)
 
-    @property
-    def symbol(self) -> str:
-        """What C calls the text of the kernels."""
-        return f"{self.name}_ptx"
+    @cached_property
+    def ptx(self) -> str:
+        return ptx_of(self.module, self.kind, fastmath=self.options.fastmath)
+
+    @cached_property
+    def cubin(self) -> bytes:
+        """Machine code of the device, by NVIDIA's assembler."""
+        return cubin_of(self.ptx, self.kind)
+
+    @cached_property
+    def images(self) -> list[bytes]:
+        """What the driver is given, one after the other until it takes one."""
+        if not self.ptx:
+            return []
+        try:
+            found("ptxas", PTXAS)
+        except NoTool:
+            return [self.ptx.encode()]
+        return [self.cubin, self.ptx.encode()]
+
+    @cached_property
+    def host(self) -> Library:
+        """The functions of C, with the kernels as constants."""
+        kernels = [k.sym_name.data for k in kernels_of(self.module)]
+        support = support_text(self.name, self.launching, self.images, kernels, self.statuses)
+        texts = [unit.texts[0] for unit in self.units]
+        whole = hidden(linked([*texts, support, self.statuses.function(self.name)]))
+        symbols = {s: o for u in self.units for k in u.kernels for s, o in k.symbols.items()}
+        return Library(
+            self.name, self.options, [unit.function for unit in self.units], whole, self.mlir,
+            self.statuses, symbols, [], device_words=self.launching.kernels + len(kernels),
+        )  # fmt: skip
 
 
-def compile_kernels(
+def compile_device(
     name: str,
     exports: Sequence[Export],
     options: Options,
+    launching: Launching,
     done: Callable[[Export, Compilation], None] = lambda export, c: None,
 ) -> DeviceLibrary:
-    """The kernels of these exports, each called after the C function that it is of."""
-    whole = ModuleOp([])
+    """The library of this name; CompileError where a function is outside of what C, or a device, can do."""
+    statuses, units, first = Statuses(), list[DeviceUnit](), launching.kernels
     for export in exports:
-        own = replace(options_of(export, options), device=options.device)
-        request = Request(
-            export.function,
-            (*(p.key for p in export.parameters), *export.inputs),
-            mode=MODES[export.mode],
-            wrt=export.wrt,
-            options=own,
-            captured=export.captured,
-        )
-        c = outlined(request, export.symbol)
-        done(export, c)
-        for op in list(c.module.ops):
-            op.detach()
-            whole.body.block.add_op(op)
-    return DeviceLibrary(name, options.device, whole, options.fastmath)
+        if is_the_librarys(export.symbol, name, launches=True):
+            message = f"{export.symbol!r} is a name that the header of {name} gives to something of its own"
+            way_out = "rename the function, or put something before all names: --prefix NAME"
+            raise CompileError(line_of_function(export.function), message, way_out)
+        own = options_of(export, options)
+        units.append(DeviceUnit(export, own, statuses, (None,), first=first))
+        units[-1].compiled()
+        first += len(units[-1].launched)
+        done(export, units[-1].c)
+    return DeviceLibrary(name, options.device, options, units, statuses, launching)
 
 
-def outlined(request: Request, symbol: str) -> Compilation:
-    """A compilation that has its kernels, which are called after a symbol."""
-    c = Compilation(request)
-    with own_faults(request):
-        for stage in stages_for(request):
-            if stage is OUTLINED:
-                for op in c.module.ops:
-                    if isinstance(op, func.FuncOp) and not is_private(op):
-                        op.properties["sym_name"] = StringAttr(symbol)
-            stage.run(c)
-            if stage is OUTLINED:
-                break
-    return c
+def hidden(text: str) -> str:
+    """The module, of which others see what the header declares alone."""
+    module = llvm.parse_assembly(text, llvm.create_context())
+    for one in (*module.functions, *module.global_variables):
+        if one.name.startswith(OWN) and not one.is_declaration:
+            one.linkage = "internal"
+    return str(module)
 
 
 # What is written.
 
 
 def shared(library: DeviceLibrary) -> bytes:
-    """A library that has the text of the kernels, as a string of C."""
-    return shared_library(library.name, object_code(library), [library.symbol], ())
-
-
-def object_code(library: DeviceLibrary) -> bytes:
-    data = library.ptx.encode() + b"\0"
-    shown = "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in data)
-    return optimize_and_emit(f'@{library.symbol} = constant [{len(data)} x i8] c"{shown}"\n', 0)
-
-
-def cubin(library: DeviceLibrary) -> bytes:
-    """Machine code of the device, by NVIDIA's assembler."""
-    return cubin_of(library.ptx, library.kind)
-
-
-def header_text(library: DeviceLibrary) -> str:
-    """A launcher for each kernel."""
-    guard = f"{library.name.upper()}_H"
-    figures = {one.name: one for one in figures_of(library.module)}
-    lines = [
-        *comment(
-            f"{library.name}: kernels for {library.kind}, compiled by mutadc. Needs NVIDIA's driver (cuda.h, "
-            "-lcuda).",
-            "",
-            "A launcher runs one kernel on a stream; with no blocks, nothing happens. Arrays are pointers "
-            "into the memory of the device to element (0, ..., 0), extents _n and strides _s, counted in "
-            "elements. Load the module once:",
-            "",
-            f"    CUmodule module; cuModuleLoadData(&module, {library.symbol});",
-            "",
-            f"where {library.symbol} is what --emit=shared has, or a .ptx or .cubin file that you read. In "
-            "which order the host launches them, and with how many blocks, --emit=mlir shows.",
-        ),
-        f"#ifndef {guard}",
-        f"#define {guard}",
-        "",
-        "#include <cuda.h>",
-        "#include <stdbool.h>",
-        "#include <stdint.h>",
-        "",
-        "#ifdef __cplusplus",
-        'extern "C" {',
-        "#endif",
-        "",
-        f"extern const char {library.symbol}[];",
-        "",
-    ]
-    for kernel in kernels_of(library.module):
-        lines += [*launcher(kernel, figures[kernel.sym_name.data]), ""]
-    return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""])
-
-
-def comment(*paragraphs: str) -> list[str]:
-    lines = [one for text in paragraphs for one in (text_lines(text) or [""])]
-    return ["/*", *(f" * {line}".rstrip() for line in lines), " */"]
-
-
-def text_lines(text: str) -> list[str]:
-    return [text] if text.startswith(" ") else wrap(text, 96)
-
-
-def launcher(kernel: func.FuncOp, told: KernelFigures) -> list[str]:
-    """The C function that launches a kernel."""
-    name = kernel.sym_name.data
-    given = list(parameters(kernel))
-    shown = ", ".join(f"{type_} {one}" for type_, one in given)
-    handed = ", ".join(f"&{one}" for _, one in given)
-    adds = f", {told.atomics} atomic" if told.atomics else ""
-    return [
-        f"/* line {told.line}; {told.loads + told.stores} bytes a point, at least {told.least}{adds} */",
-        f"static inline CUresult {name}_launch(CUmodule module, CUstream stream, unsigned blocks"
-        f"{', ' if shown else ''}{shown}) {{",
-        "  CUfunction function;",
-        f"  void *arguments[] = {{{handed or 'NULL'}}};",
-        f'  CUresult status = cuModuleGetFunction(&function, module, "{name}");',
-        "  if (status != CUDA_SUCCESS || blocks == 0) return status;",
-        f"  return cuLaunchKernel(function, blocks, 1, 1, {device.THREADS}, 1, 1, 0, stream, arguments, "
-        "NULL);",
-        "}",
-    ]
-
-
-def parameters(kernel: func.FuncOp) -> Iterator[tuple[str, str]]:
-    """C's types and names of what a kernel takes, in the order of `codegen.ptx.DeviceWriter.parameters`."""
-    taken = {"module", "stream", "blocks", "function", "arguments", "status", *KEYWORDS}
-    for number, argument in enumerate(kernel.body.block.args):
-        name = re.sub(r"\W", "_", argument.name_hint or "x", flags=re.ASCII)
-        name = f"x{name}" if name[:1].isdigit() else name
-        own = name if name not in taken else f"{name}_{number}"
-        taken.add(own)
-        type_: Attribute = argument.type
-        if not isinstance(type_, MemRefType):
-            yield C_TYPES[value_type(type_)], own
-            continue
-        yield "CUdeviceptr", own
-        for letter in "ns":
-            for d in range(type_.get_num_dims()):
-                taken.add(f"{own}_{letter}{d}")
-                yield "int64_t", f"{own}_{letter}{d}"
+    """What `-l` or `dlopen` loads."""
+    host = library.host
+    return shared_library(host.name, host.object_code(), host.promised, ("m", "dl"))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from . import device_library
+from .device_launchers import launchers_text
 from .device_library import DeviceLibrary
 from .fortran import fortran_text
 from .header import header_text
@@ -69,9 +70,13 @@ EMITTERS: dict[str, Emitter] = {
 """By the word of `--emit`; the first is the default."""
 
 
+def of_host(write: Callable[[Library], str]) -> Callable[[DeviceLibrary], bytes]:
+    return lambda library: write(library.host).encode()
+
+
 @dataclass(frozen=True)
 class DeviceEmitter:
-    """One way to write kernels."""
+    """One way to write a library that launches kernels, or the kernels."""
 
     file: str
     write: Callable[[DeviceLibrary], bytes]
@@ -80,16 +85,21 @@ class DeviceEmitter:
 
 
 DEVICE_EMITTERS: dict[str, DeviceEmitter] = {
-    "ptx": DeviceEmitter("{}.ptx", lambda library: library.ptx.encode(), is_text=True),
-    "cubin": DeviceEmitter("{}.cubin", device_library.cubin),
     "shared": DeviceEmitter("lib{}.so", device_library.shared, is_executable=True),
-    "object": DeviceEmitter("{}.o", device_library.object_code),
+    "object": DeviceEmitter("{}.o", lambda library: library.host.object_code()),
+    "static": DeviceEmitter("lib{}.a", lambda library: static(library.host)),
+    "llvm": DeviceEmitter("{}.ll", of_host(Library.optimized_llvm), is_text=True),
+    "asm": DeviceEmitter("{}.s", of_host(Library.assembly), is_text=True),
     "mlir": DeviceEmitter("{}.mlir", lambda library: library.mlir.encode(), is_text=True),
-    "header": DeviceEmitter(
-        "{}.h", lambda library: device_library.header_text(library).encode(), is_text=True
-    ),
+    "header": DeviceEmitter("{}.h", of_host(header_text), is_text=True),
+    "pkg-config": DeviceEmitter("{}.pc", of_host(pkg_config_text), is_text=True),
+    "ptx": DeviceEmitter("{}.ptx", lambda library: library.ptx.encode(), is_text=True),
+    "cubin": DeviceEmitter("{}.cubin", lambda library: library.cubin),
 }
-"""Those of kernels, with `--target sm_90`."""
+"""Those of devices, with `--target sm_90`."""
+
+LAUNCHERS = DeviceEmitter("{}.h", lambda library: launchers_text(library).encode(), is_text=True)
+"""The header beside a `ptx` or `cubin` file."""
 
 EVERY_KIND = tuple(dict.fromkeys((*EMITTERS, *DEVICE_EMITTERS, *FOLDERS)))
 """What `--emit` knows."""

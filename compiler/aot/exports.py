@@ -22,6 +22,7 @@ from .option_values import Asked, Signature, WrongUsage
 
 if TYPE_CHECKING:
     from ..frontend.frames import Captured
+    from .device_support import Launching
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,10 @@ class Reader(Protocol):
 
     def captured(self, function: FunctionType) -> tuple[Captured, tuple[str, ...]]:
         """What the function reads from outside, and the argument keys of the inputs among it."""
+        ...
+
+    def launching(self) -> Launching:
+        """What compiled code calls to launch kernels."""
         ...
 
     def sources(self) -> Mapping[str, str]:

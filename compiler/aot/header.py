@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from textwrap import wrap
+from collections.abc import Iterator
 
 from ..codegen.kernel_memory import KernelMemory
+from . import device_header
 from .library import Library
 from .signature import (
     C_TYPE,
@@ -16,7 +16,8 @@ from .signature import (
     ScalarParameter,
     struct_name,
 )
-from .statuses import KINDS, enumerator
+from .statuses import DEVICE_ERROR, KINDS, enumerator
+from .text_of_c import comment, prototype
 
 MEANS = {
     "grad": "The gradient of {python}, with respect to {wrt}.",
@@ -31,7 +32,7 @@ MEANS = {
 def header_text(library: Library) -> str:
     """The whole header."""
     name, upper = library.name, library.name.upper()
-    needs = ["libm"]
+    needs = ["NVIDIA's driver" if library.launches else "libm"]
     needs += ["libmvec (part of glibc's libm)"] if library.uses_libmvec else []
     needs += ["BLAS (" + ", ".join(blas_of(library)) + ")"] if library.uses_blas else []
     lines = [
@@ -48,6 +49,7 @@ def header_text(library: Library) -> str:
             "",
             "Values from outside of the functions (globals, closures) are those of the time of compilation.",
         ),
+        *(device_header.about(library) if library.launches else ()),
         f"#ifndef {upper}_H",
         f"#define {upper}_H",
         "",
@@ -64,13 +66,15 @@ def header_text(library: Library) -> str:
         "#endif",
         "",
         *structs(library),
-        *kinds(upper),
+        *kinds(upper, launches=library.launches),
         *comment(
             "The words of a status: a constant string, with file and line where there are any."
         ),
         f"const char *{name}_strerror(int status);",
         "",
     ]
+    if library.launches:
+        lines += device_header.declarations(library)
     if any(f.memory is KernelMemory.AREA for f in library.functions):
         lines += aligned(name)
     if any(f.memory is KernelMemory.ALLOCATOR for f in library.functions):
@@ -84,17 +88,6 @@ def header_text(library: Library) -> str:
 def blas_of(library: Library) -> list[str]:
     """The routines of BLAS that the library calls."""
     return [symbol for symbol, origin in library.symbols.items() if origin == "blas"]
-
-
-def comment(*paragraphs: str) -> list[str]:
-    """A block comment, its lines at most 100 columns long; what is indented goes on indented further."""
-    lines: list[str] = []
-    for paragraph in paragraphs:
-        indent = " " * (len(paragraph) - len(paragraph.lstrip()))
-        lines += wrap(paragraph, 96, break_on_hyphens=False, subsequent_indent=2 * indent) or [""]
-    if len(lines) == 1:
-        return [f"/* {lines[0]} */"]
-    return ["/*", *(f" * {line}".rstrip() for line in lines), " */"]
 
 
 def array_types(library: Library) -> list[tuple[str, int]]:
@@ -137,12 +130,13 @@ def structs(library: Library) -> Iterator[str]:
         yield ""
 
 
-def kinds(upper: str) -> Iterator[str]:
+def kinds(upper: str, *, launches: bool) -> Iterator[str]:
     """The kinds of failure: Python's exceptions, then breaches of the contract."""
+    known = [kind for kind in KINDS if launches or kind != DEVICE_ERROR]
     yield from comment("Kinds of failure: `status & 0xff`.")
     yield "enum {"
     yield f"    {upper}_OK = 0,"
-    *others, last = (f"{upper}_{enumerator(kind)} = {KINDS[kind]}" for kind in KINDS)
+    *others, last = (f"{upper}_{enumerator(kind)} = {KINDS[kind]}" for kind in known)
     yield from (f"    {one}," for one in others)
     yield f"    {last}"  # a comma behind it would be an extension of C++98
     yield "};"
@@ -197,8 +191,10 @@ def declared(library: str, p: Parameter) -> str:
 
 
 def memory_parameters(library: str, function: CFunction) -> list[str]:
-    if function.memory is KernelMemory.AREA:
+    if function.sized:
         return ["void *work", "int64_t work_bytes"]
+    if function.memory.launches:
+        return []
     return [f"const {library}_allocator *allocator"]
 
 
@@ -230,16 +226,18 @@ def declaration(library: Library, function: CFunction) -> Iterator[str]:
     """One function, what it is for, and its inline wrapper."""
     means = MEANS[function.mode].format(python=function.python, wrt=", ".join(function.wrt))
     lines = [means, *(described(p) for p in function.parameters)]
-    area = function.memory is KernelMemory.AREA
-    if area:
+    if function.sized:
         asked = f"{function.symbol}_worksize({', '.join(s.name for s in function.sizes)})"
         most = "at most " if function.is_bound else ""
         lines.append(
-            f"  work: {most}{asked} bytes, at a multiple of 64 (NULL where that is 0);"
+            f"  work: {most}{asked} bytes{' of the device' if function.memory.launches else ''}, at a "
+            "multiple of 64 (NULL where that is 0);"
             " -1: more than there can be"
         )
         if function.has_arrays:
             lines.append("  Result arrays lie in it, or are arguments.")
+    elif function.memory.launches:
+        lines += device_header.about_pool(library.name, function)
     else:
         lines.append("  allocator: memory, for the time of the call")
         lines.append(f"  (How much it takes depends on data: {function.unknown}.)")
@@ -247,29 +245,19 @@ def declaration(library: Library, function: CFunction) -> Iterator[str]:
             lines.append("  Result arrays are blocks of it, which are the caller's to release.")
     yield from comment(*lines)
     given = [declared(library.name, p) for p in function.parameters]
+    if function.memory.launches:
+        given = [*device_header.parameters(library.name), *given]
     yield from prototype(
         f"int {function.symbol}(", [*given, *memory_parameters(library.name, function)], ");"
     )
-    if area:
+    if function.sized:
         sizes = [f"int64_t {s.name}" for s in function.sizes] or ["void"]
         yield from prototype(f"int64_t {function.symbol}_worksize(", sizes, ");")
     yield ""
-    yield from wrapper(library.name, function, given)
-
-
-def prototype(head: str, parameters: Iterable[str], end: str) -> Iterator[str]:
-    """A function's head, its parameters on lines of at most 100 columns."""
-    line = head
-    further = " " * (len(head) - len(head.lstrip()) + 4)
-    first = True
-    for parameter in parameters:
-        piece = parameter if first else f", {parameter}"
-        if len(line) + len(piece) > 98 and not first:
-            yield f"{line},"
-            line, piece = further, parameter
-        line += piece
-        first = False
-    yield line + end
+    if not function.memory.launches:
+        yield from wrapper(library.name, function, given)
+    elif function.sized:
+        yield from device_header.wrapper(library.name, function, given, size_arguments(function))
 
 
 def wrapper(library: str, function: CFunction, given: list[str]) -> Iterator[str]:

@@ -13,7 +13,6 @@ from typing import cast
 
 import llvmlite.binding as llvm
 
-from ..codegen.kernel_memory import KernelMemory
 from ..codegen.llvm_module import Target, assembly, optimize_and_emit, optimized_ir
 from ..compilation import Compilation
 from ..diagnostics import CompileError, line_of_function
@@ -29,6 +28,9 @@ from .signature import (
 )
 from .statuses import Statuses
 from .unit import Unit
+
+DEVICE_FUNCTIONS = ("open", "close", "allocate", "release")
+"""What a library that launches kernels has besides the exports, behind its name."""
 
 
 @dataclass
@@ -51,16 +53,24 @@ class Library:
     """The whole again for each of several CPUs, of which one is chosen at load."""
     for_python: bool = False
     """Whether it has the entries that a package calls."""
+    device_words: int = 0
+    """How many words of the header's struct say what is known of a device, if kernels are launched."""
 
     @property
     def promised(self) -> list[str]:
         """The symbols that the library has for others."""
-        sized = [f for f in self.functions if f.memory is KernelMemory.AREA]
+        sized = [f for f in self.functions if f.sized]
+        own = ("strerror", *(DEVICE_FUNCTIONS if self.launches else ()))
         return sorted(
-            [f"{self.name}_strerror"]
+            [f"{self.name}_{function}" for function in own]
             + [f.symbol for f in self.functions]
             + [f"{f.symbol}_worksize" for f in sized]
         )
+
+    @property
+    def launches(self) -> bool:
+        """Whether its arrays are a device's."""
+        return any(f.memory.launches for f in self.functions)
 
     @property
     def uses_blas(self) -> bool:

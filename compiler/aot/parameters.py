@@ -17,7 +17,6 @@ from ..codegen.entries.result import (
     stored_leaves,
 )
 from ..codegen.entries.writer import LLVM_TYPE
-from ..codegen.kernel_memory import KernelMemory
 from ..diagnostics import CompileError
 from ..frontend.build import Built
 from .c_entry import MOST_FLAGS, KernelCall, Stored
@@ -344,9 +343,7 @@ class Parameters:
 
     def refuse_views(self, leaf: ResultSpec, spec: ResultSpec) -> None:
         """Memory that could not be released: views into it are returned, and not it itself."""
-        if self.function.memory is KernelMemory.ALLOCATOR and (
-            spec.get("owners") or "owner" in leaf
-        ):
+        if not self.function.sized and (spec.get("owners") or "owner" in leaf):
             raise CompileError(
                 span_in(self.export.function),
                 "the function returns a view of an array that it has made",

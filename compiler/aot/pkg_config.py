@@ -17,6 +17,7 @@ def pkg_config_text(library: Library) -> str:
     blas = ["", f"# {', '.join(blas_of(library))}", "blas=-lblas"] if library.uses_blas else []
     shared = f"-L${{libdir}} -l{name}" + (" ${blas}" if blas else "")
     private = "-lmvec -lm" if library.uses_libmvec else "-lm"
+    private += " -ldl" if library.launches else ""
     lines = [
         "prefix=${pcfiledir}",
         "libdir=${prefix}",

@@ -26,7 +26,7 @@ callers extend small integers (that of AArch64 does not)."""
 
 
 USED = (
-    "work work_bytes allocator block owner status of_malloc malloc free result "
+    "work work_bytes allocator block owner status of_malloc malloc free result device stream "
     "errno stdin stdout stderr I linux unix"
 )
 TAKEN = KEYWORDS | frozenset(USED.split())
@@ -132,9 +132,15 @@ class CFunction:
                 shown.append(f"{PASSED[C_TYPE[p.type]]} %in.{p.name}")
             else:
                 shown.append(f"ptr %in.{p.name}")
-        if self.memory is KernelMemory.AREA:
-            return [*shown, "ptr %work", "i64 %work_bytes"]
-        return [*shown, "ptr %allocator"]
+        before = ["ptr %device", "ptr %stream"] if self.memory.launches else []
+        if self.sized:
+            return [*before, *shown, "ptr %work", "i64 %work_bytes"]
+        return [*before, *shown, *([] if before else ["ptr %allocator"])]
+
+    @property
+    def sized(self) -> bool:
+        """Whether the caller hands in a work area, whose bytes `_worksize` tells."""
+        return self.memory in (KernelMemory.AREA, KernelMemory.DEVICE_AREA)
 
 
 def struct_name(library: str, dtype: str, rank: int) -> str:

@@ -25,10 +25,12 @@ EXCEPTIONS = (
     "ArithmeticError", "UnboundLocalError", "NameError",
 )  # fmt: skip
 """Numbered from 1; the first stands for all others."""
+DEVICE_ERROR = "DEVICE_ERROR"
+"""What the driver of a device refuses: in libraries that launch kernels."""
 BREACHES = ("BAD_SHAPE", "BAD_LAYOUT", "OVERLAP", "WORK_TOO_SMALL")
 """What no Python call can do; numbered from 64."""
 KINDS = {name: number for number, name in enumerate(EXCEPTIONS, 1)} | {
-    name: number for number, name in enumerate(BREACHES, 64)
+    name: number for number, name in enumerate((*BREACHES, DEVICE_ERROR), 64)
 }
 DOUBLED = ("{{", "}}")
 """Braces in a format that stand for themselves."""

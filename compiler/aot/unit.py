@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
@@ -32,7 +32,7 @@ from ..derivative.hessian_products import shadow_arguments
 from ..diagnostics import CompileError, refusal
 from ..frontend.data.boundary import NeedsStructure
 from ..pass_hooks import within
-from ..pipeline import own_faults, stages_for
+from ..pipeline import Stage, own_faults, stages_for
 from ..print_ir import module_text
 from ..request import Options, Request
 from ..rules.calls import listed
@@ -40,7 +40,7 @@ from ..sizes.work_size import WorkSize, measure_work
 from ..stages.machine_code import subject_of
 from . import python_entry
 from .blas_symbols import with_blas
-from .c_entry import KernelCall, entry_text, size_text
+from .c_entry import EntryText, KernelCall, entry_text, size_text
 from .exports import Export, span_in
 from .owned_shadows import OwnShadows
 from .package_functions import Face
@@ -83,7 +83,7 @@ def run_stages(request: Request, unit: Unit) -> None:
                 break
             try:
                 with with_time(c, stage.name), within(f"the stage {stage.name}"):
-                    stage.run(c)
+                    unit.run(stage)
             except NeedsStructure:
                 raise unit.refuse(
                     "the function returns more than numbers and arrays (text, None in some cases, an object, "
@@ -159,6 +159,15 @@ class Unit:
     size: WorkSize = field(init=False)
     before: list[str] = field(default_factory=list[str])
     """Definitions of constants."""
+
+    @property
+    def writer(self) -> Callable[[Statuses, str], EntryText]:
+        """What writes the entry."""
+        return EntryText
+
+    def run(self, stage: Stage) -> None:
+        """One stage of the compiler."""
+        stage.run(self.c)
 
     # What Python sees.
 
@@ -357,12 +366,14 @@ class Unit:
         )  # fmt: skip
         self.parameters.describe()
         self.size_parameters(call)
-        entry = entry_text(self.function, call, self.statuses, self.parameters.like)
+        entry = entry_text(
+            self.function, call, self.statuses, self.parameters.like, writer=self.writer
+        )
         if self.for_python:
             watched = f"{e.symbol}_watched"
             entry += entry_text(self.function, call, self.statuses, self.parameters.like, watched)
             entry += python_entry.frame_text(self.function, watched)
-        if memory is KernelMemory.AREA:
+        if self.function.sized:
             entry += f"\n{size_text(self.function, call, self.operand_keys(call))}"
         for kernel in self.kernels:
             declared = with_blas(kernel.declarations, kernel.symbols)

@@ -12,13 +12,17 @@ from .support.functions import ALLOCATING, FUNCTIONS
 class KernelMemory(Enum):
     """In a Python process from the system; ahead of time from the caller's area, or from its allocator.
 
-    `DEVICE`: arrays are a device's, and the host's own memory is from the system.
+    `DEVICE`: arrays are a device's, and the host's own memory is from the system. Ahead of time these arrays
+    are in an area of the device that the caller has, or from the pool of its driver, and the host's own
+    memory is malloc's.
     """
 
     SYSTEM = "system"
     AREA = "area"
     ALLOCATOR = "allocator"
     DEVICE = "device"
+    DEVICE_AREA = "device-area"
+    DEVICE_POOL = "device-pool"
 
     @property
     def functions(self) -> Functions:
@@ -31,6 +35,19 @@ class KernelMemory(Enum):
                 return callbacks.FUNCTIONS
             case KernelMemory.DEVICE:
                 return device.FUNCTIONS
+            case KernelMemory.DEVICE_AREA:
+                return device.AREA_FUNCTIONS
+            case KernelMemory.DEVICE_POOL:
+                return device.POOL_FUNCTIONS
+
+    @property
+    def launches(self) -> bool:
+        """Whether arrays are a device's."""
+        return self in (
+            KernelMemory.DEVICE,
+            KernelMemory.DEVICE_AREA,
+            KernelMemory.DEVICE_POOL,
+        )
 
     @property
     def polls(self) -> bool:

@@ -32,7 +32,7 @@ from .handles import Record
 from .kernel_memory import KernelMemory
 from .kernel_state import OUT_OF_MEMORY, Descriptor, KernelState, size_of, value_type
 from .memory_to_llvm import bytes_of
-from .support.device import BLOCKS, DECLARATIONS, DEVICE
+from .support.device import AREA_DECLARATIONS, BLOCKS, DECLARATIONS, DEVICE
 
 KERNELS = "mutad_device_kernels"
 """The external table of the module's kernels, as the driver knows them."""
@@ -68,13 +68,14 @@ def is_on_device(type_: Attribute) -> bool:
 def declare(state: KernelState, kind: str) -> None:
     """All that host code may call, of the runtime for this kind of driver."""
     state.support.add(DEVICE)
-    for symbol, line in DECLARATIONS.items():
+    in_area = state.memory is KernelMemory.DEVICE_AREA
+    for symbol, line in (DECLARATIONS | (AREA_DECLARATIONS if in_area else {})).items():
         state.declare(symbol, line, f"device {kind}")
     state.declare(KERNELS, f"@{KERNELS} = external global ptr", "kernels")
 
 
 def call(state: KernelState, function: str, *arguments: str) -> str:
-    result = DECLARATIONS[function].split()[1]
+    result = (DECLARATIONS | AREA_DECLARATIONS)[function].split()[1]
     return state.text.value(f"call {result} @{function}({', '.join(arguments)})")
 
 
@@ -170,24 +171,45 @@ def lower_memory(state: KernelState, op: Operation) -> None:
     size = f"i64 {bytes_of(state, type_, shape)}"
     match op:
         case ad.PopOp():
-            found = popped(state, op.tape)
+            found = popped(state, op.tape, size)
         case ad.PushOp():
             assert is_of_device(op.tape), "a tape holds what the host computes, too"
             slot = f"ptr {state.scalars[op.tape]}"
-            found = call(state, "mutad_device_push", "ptr %ctx", slot, size)
+            found = call(state, own(state, "push"), "ptr %ctx", slot, size)
         case _:
             kind = f"i64 {RESULT if op in state.escaping else SCRATCH}"
-            found = call(state, "mutad_device_alloc", "ptr %ctx", size, kind)
+            found = call(state, own(state, "alloc"), "ptr %ctx", size, kind)
     if not isinstance(op, ad.PopOp):
         state.return_when(state.text.value(f"icmp eq ptr {found}, null"), OUT_OF_MEMORY)
     state.memrefs[op.memref] = state.descriptor(type_, found, tuple(shape))
 
 
-def popped(state: KernelState, tape: SSAValue) -> str:
+def own(state: KernelState, function: str) -> str:
+    """The function of the memory that arrays of the device are in."""
+    kind = "area" if state.memory is KernelMemory.DEVICE_AREA else "device"
+    return f"mutad_{kind}_{function}"
+
+
+def reserve_tape(state: KernelState, op: ad.TapeOp) -> None:
+    """A tape in an area: all that its segments will take, at once."""
+    slot = state.scalars[op.tape]
+    size = "0" if op.reserved is None else state.scalars[op.reserved]
+    found = call(state, "mutad_area_alloc", "ptr %ctx", f"i64 {size}", f"i64 {RESULT}")
+    state.return_when(state.text.value(f"icmp eq ptr {found}, null"), OUT_OF_MEMORY)
+    end = state.text.value(f"getelementptr i8, ptr {found}, i64 {size}")
+    for offset, field in ((8, found), (16, end)):
+        at = state.text.value(f"getelementptr inbounds i8, ptr {slot}, i64 {offset}")
+        state.text.do(f"store ptr {field}, ptr {at}, align 8")
+
+
+def popped(state: KernelState, tape: SSAValue, size: str) -> str:
     """The last segment of a tape."""
+    slot = f"ptr {state.scalars[tape]}"
+    if state.memory is KernelMemory.DEVICE_AREA:
+        return call(state, "mutad_area_pop", "ptr %ctx", slot, size)
     reads = isinstance(tape.owner, ad.ReaderOp)
     function = "mutad_device_read" if reads else "mutad_device_pop"
-    return call(state, function, f"ptr {state.scalars[tape]}")
+    return call(state, function, slot)
 
 
 def is_of_device(tape: SSAValue) -> bool:
@@ -225,6 +247,9 @@ class LaunchingWriter(KernelWriter):
             lower_memory(self.state, op)
         else:
             super().write_op(op)
+            in_area = self.state.memory is KernelMemory.DEVICE_AREA
+            if in_area and isinstance(op, ad.TapeOp) and is_of_device(op.tape):
+                reserve_tape(self.state, op)
 
     # Memory of iterations.
 
@@ -239,7 +264,7 @@ class LaunchingWriter(KernelWriter):
     def release(self, mark: str | None) -> None:
         super().release(mark)
         if (at := self.marks.pop()) is not None:
-            self.text.do(f"call void @mutad_device_release(ptr %ctx, ptr {at})")
+            self.text.do(f"call void @{own(self.state, 'release')}(ptr %ctx, ptr {at})")
 
     def takes_blocks(self, block: Block) -> bool:
         """Whether a block takes memory of the device, outside of the loops in it."""
@@ -254,7 +279,8 @@ class LaunchingWriter(KernelWriter):
         if not is_on_device(value.type):
             super().hand_over(value, memref)
             return
-        self.text.do(f"call void @mutad_device_keep(ptr %ctx, ptr {memref.pointer})")
+        if self.state.memory is not KernelMemory.DEVICE_AREA:
+            self.text.do(f"call void @mutad_device_keep(ptr %ctx, ptr {memref.pointer})")
 
     # Loops that are replayed.
 

@@ -52,7 +52,7 @@ def kernel_text(
 
 def writer_for(memory: KernelMemory) -> type[KernelWriter]:
     """What writes a kernel: where arrays are a device's, one that has them computed there."""
-    if memory is not KernelMemory.DEVICE:
+    if not memory.launches:
         return KernelWriter
     from .launches_to_llvm import (
         LaunchingWriter,  # of a dialect that code for the CPU does not load

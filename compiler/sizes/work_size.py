@@ -34,6 +34,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     MemRefType,
     ModuleOp,
+    NoneAttr,
     StringAttr,
     UnitAttr,
 )
@@ -99,12 +100,22 @@ class MeasureWork(ModulePass):
                     kernel.attributes[name] = StringAttr(str(reason))
 
 
-def measure_work(kernel: func.FuncOp, assumed: Sequence[Form] = ()) -> WorkSize:
+Counts = Callable[[Attribute], bool]
+"""Whether memory of a type is in the work area."""
+
+
+def everything(type_: Attribute) -> bool:
+    return True
+
+
+def measure_work(
+    kernel: func.FuncOp, assumed: Sequence[Form] = (), counts: Counts = everything
+) -> WorkSize:
     """Add `@f_work_size` before the kernel `@f`, and let its tapes reserve what they hold.
 
     `assumed`: forms that are 0 (`Built.assumed`), which whoever calls the kernel has checked.
     """
-    measure = Measure(kernel, assumed, checked=True)
+    measure = Measure(kernel, assumed, counts, checked=True)
     total = measure.total()
     if total.unknown is not None:
         return WorkSize(unknown=total.unknown)
@@ -113,7 +124,7 @@ def measure_work(kernel: func.FuncOp, assumed: Sequence[Form] = ()) -> WorkSize:
     block = kernel.parent
     assert block is not None
     block.insert_op_before(function, kernel)
-    reserve_tapes(kernel, assumed)
+    reserve_tapes(kernel, assumed, counts)
     return WorkSize(function, None, total.loose, tuple(read_by(function)))
 
 
@@ -124,9 +135,9 @@ def clean(function: func.FuncOp) -> None:
     function.detach()
 
 
-def reserve_tapes(kernel: func.FuncOp, assumed: Sequence[Form]) -> None:
+def reserve_tapes(kernel: func.FuncOp, assumed: Sequence[Form], counts: Counts) -> None:
     """Say at each tape how many bytes it holds at most, computed where the kernel begins."""
-    measure = Measure(kernel, assumed, checked=False)
+    measure = Measure(kernel, assumed, counts, checked=False)
     reserved = {t: size for t, size in measure.tapes().items() if not size.is_zero}
     for tape, size in reserved.items():
         fresh = ad.TapeOp(measure.a.value(size.number))
@@ -163,8 +174,15 @@ class Measure:
     `checked`: into a function of its own, where too large numbers raise; else for the kernel's beginning.
     """
 
-    def __init__(self, kernel: func.FuncOp, assumed: Sequence[Form], *, checked: bool) -> None:
-        self.kernel = kernel
+    def __init__(
+        self,
+        kernel: func.FuncOp,
+        assumed: Sequence[Form],
+        counts: Counts = everything,
+        *,
+        checked: bool,
+    ) -> None:
+        self.kernel, self.counts = kernel, counts
         self.alias = AliasAnalysis(kernel)
         arguments = kernel.body.block.args
         self.block = Block(arg_types=[a.type for a in arguments] if checked else [])
@@ -205,8 +223,11 @@ class Measure:
         for op in self.kernel.walk():
             match op:
                 case array.AllocOp() if array.STACK not in op.attributes:
-                    effects[op] = self._allocation(op, escaping)
-                case ad.TapeOp():
+                    if self.counts(op.memref.type):
+                        effects[op] = self._allocation(op, escaping)
+                case memref.AllocaOp() if not isinstance(op.memref.type.memory_space, NoneAttr):
+                    effects[op] = lambda op=op: scratch(self.size(op, op.memref, (), LINE))
+                case ad.TapeOp() if op in tapes:
                     effects[op] = lambda size=tapes[op]: held(size)
                 case activation.CallOp() if takes_memory(op):
                     effects[op] = lambda op=op: held(
@@ -222,9 +243,13 @@ class Measure:
         """How many bytes each tape holds at most, a multiple of 64."""
         found: dict[ad.TapeOp, Amount] = {}
         for op in self.kernel.walk():
-            if isinstance(op, ad.TapeOp):
+            if isinstance(op, ad.TapeOp) and self._counts_tape(op):
                 found[op] = self._rounded(self.held_by(op), LINE)
         return found
+
+    def _counts_tape(self, tape: ad.TapeOp) -> bool:
+        users = (use.operation for use in tape.tape.uses)
+        return all(self.counts(u.memref.type) for u in users if isinstance(u, ad.PushOp | ad.PopOp))
 
     def held_by(self, tape: ad.TapeOp) -> Amount:
         """The bytes of the segments that a tape holds at most at one time."""

@@ -279,7 +279,7 @@ ANYWHERE = [
     ("function", "arguments"), ANYWHERE, ids=lambda c: getattr(c, "__name__", "")
 )
 def test_memory_of_any_kind_holds_the_same_numbers(function, arguments, mode) -> None:
-    host = set(KernelMemory) - {KernelMemory.DEVICE}
+    host = {kind for kind in KernelMemory if not kind.launches}
     kernels = {kind: AreaKernel(function, arguments, mode, source=kind) for kind in host}
     expected = kernels[KernelMemory.SYSTEM].run(arguments, empty_context())
     counting = Counting()

@@ -147,15 +147,23 @@ class CCase:
         """The library of all modes that are compiled."""
         exports = self.exports()
         with contextlib.suppress(CompileError):
-            return Client(folder, "m", *exports, opt=self.opt)
+            return self.built(folder, *exports)
         kept: list[Export] = []
         for e in exports:
             try:
-                compile_exports("m", [e], Options(opt=self.opt))
+                self.compiled(e)
                 kept.append(e)
             except CompileError as error:
                 self.refused[e.mode] = str(error)
-        return Client(folder, "m", *kept, opt=self.opt) if kept else None
+        return self.built(folder, *kept) if kept else None
+
+    def built(self, folder: Path, *exports: Export) -> Client:
+        """A library of these, loaded."""
+        return Client(folder, "m", *exports, opt=self.opt)
+
+    def compiled(self, export: Export) -> None:
+        """CompileError where the export cannot be in a library."""
+        compile_exports("m", [export], Options(opt=self.opt))
 
     def one(self, client: Client, e: Export, make: Callable[[], tuple[Any, ...]]) -> list[str]:
         """One mode with one list of arguments."""

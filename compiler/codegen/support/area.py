@@ -103,7 +103,7 @@ define internal void @mutad_keep(ptr %ctx, ptr %block) alwaysinline nounwind {{
 """
 
 # A tape: nothing, cursor, end, nothing.
-_TAPE = """
+TAPE = """
 define internal ptr @mutad_tape_push(ptr %ctx, ptr %tape, i64 %bytes) alwaysinline nounwind {
   %cursor.at = getelementptr i8, ptr %tape, i64 8
   %end.at = getelementptr i8, ptr %tape, i64 16
@@ -140,7 +140,7 @@ FUNCTIONS: Functions = {
     "mutad_mark": (_MARK, ()),
     "mutad_release": ("", ("mutad_mark",)),
     "mutad_alloc_result": (_ALLOC_RESULT, ("mutad_room",)),
-    "mutad_tape_push": (_TAPE, ()),
+    "mutad_tape_push": (TAPE, ()),
     "mutad_find_stack": (guess_stack(STACK_END), ()),
     **INTEGER_POWERS,
 }
