@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import vector_math
+from . import own_math, vector_math
 from .kernel_state import KernelState
 
 PLAIN = {"acosh": 2.0}
@@ -46,8 +46,8 @@ def calls(state: KernelState, symbol: str, type_: str, versions: Versions) -> tu
 
 
 def declare(state: KernelState, name: str, lanes: int, type_: str, arity: int) -> None:
-    """Declare a vector version, and keep it for the vectorizer."""
-    if name not in state.declarations:
+    """Have a vector version in the module, and keep it for the vectorizer."""
+    if not own_math.define(state, name) and name not in state.declarations:
         line = vector_math.declaration(name, lanes, type_, arity)
         state.declare(name, line, "libmvec")
         state.kept_alive.append(name)

@@ -1,6 +1,7 @@
 """Which C math functions have vector versions here, and how to tell LLVM.
 
-glibc's libmvec holds versions of `exp`, `sin`, ... for whole vector registers, accurate to 4 ulp.
+glibc's libmvec holds versions of `exp`, `sin`, ... for whole vector registers, accurate to 4 ulp. Of two
+functions there are faster ones of ours for the widest registers (`own_math`).
 LLVM's loop vectorizer calls them where a scalar call carries::
 
     call double @exp(double %x) #0
@@ -17,6 +18,8 @@ import platform
 import re
 from functools import cache
 from typing import TYPE_CHECKING
+
+from . import own_math
 
 if TYPE_CHECKING:
     from .llvm_module import Target
@@ -69,7 +72,7 @@ def _library() -> ctypes.CDLL | None:
 
 @cache
 def variants(function: str, features: frozenset[str]) -> tuple[tuple[str, int], ...]:
-    """The vector versions of a libm function ("exp", "expf"): symbol and lanes of each."""
+    """The vector versions of a libm function ("exp", "expf"): symbol and lanes, the widest last."""
     library = _library()
     single = function.endswith("f") and function not in ("erf",)
     stem = function[:-1] if single else function
@@ -82,7 +85,8 @@ def variants(function: str, features: frozenset[str]) -> tuple[tuple[str, int], 
         symbol = f"_ZGV{letter}N{lanes}{arguments}_{function}"
         if feature in features and hasattr(library, symbol):
             found.append((symbol, lanes))
-    return tuple(found)
+    own = own_math.version(function, features)
+    return (*found[: len(found) - len(own)], *own)
 
 
 def declaration(symbol: str, lanes: int, type_: str, arity: int) -> str:

@@ -32,6 +32,9 @@ class Texts:
         assert origin == "libmvec"
         self.declarations[symbol] = line
 
+    def intrinsic(self, name: str, result: str, arguments: str) -> None:
+        self.declarations[name] = f"declare {result} @{name}({arguments})"
+
 
 def elementwise(name: str, callee: str, lanes: int, arity: int) -> str:
     """A function of addresses that calls one of vectors."""

@@ -1,0 +1,127 @@
+"""`exp` and `tanh` of vectors: how exact they are, and numbers at the edges."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from functools import cache
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+
+import mutad
+from mutad.compiler.codegen import own_math, vector_math
+from mutad.compiler.codegen.llvm_module import assembly, host, optimize_and_emit
+from mutad.runtime.target import LEVELS, Target
+
+Array = np.ndarray
+V4 = Target("x86-64-v4", LEVELS["x86-64-v4"])
+DRAWN = np.random.default_rng(5)
+EDGES = [
+    np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, -5e-324, 1e-310, 1e-16, 1e-8, 0.34657359, 0.34657360,
+    709.782712893384, 709.782712893385, -708.39641853226, -708.4, -745.13321910194, -745.13321910195,
+    999.0, 1000.0, 1001.0, -1001.0, 1e300, -1e300, 18.9, 19.1, 21.9, 22.1, -22.5, 44.5, 1.0, -1.0,
+]  # fmt: skip
+
+
+def text(name: str) -> str:
+    vector, symbol = own_math.VECTOR, own_math.PREFIX + name
+    arities = {"fma": 3, "fabs": 1, "copysign": 2}
+    declared = [
+        f"declare {vector} @llvm.{f}.v8f64({', '.join([vector] * n)})" for f, n in arities.items()
+    ]
+    declared.append(f"declare {vector} @{own_math.SCALED}({', '.join([vector] * 3)}, i8, i32)")
+    return "\n".join(
+        [*declared, own_math.text_of(symbol), "define void @run(ptr %x, ptr %y) {",
+         f"  %v = load {vector}, ptr %x, align 8", f"  %r = call {vector} @{symbol}({vector} %v)",
+         f"  store {vector} %r, ptr %y, align 8", "  ret void", "}"]
+    )  # fmt: skip
+
+
+@cache
+def linked(name: str) -> tuple[object, int]:
+    made = optimize_and_emit(text(name))
+    builder = llvm.JITLibraryBuilder().add_object_img(made).export_symbol("run")
+    library = builder.link(llvm.create_lljit_compiler(), f"own_{name}")
+    return library, library["run"]
+
+
+def of(name: str, x: Array) -> Array:
+    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(linked(name)[1])
+    x = np.resize(x, -(-x.size // 8) * 8)
+    y = np.empty_like(x)
+    for k in range(0, x.size, 8):
+        call(x.ctypes.data + 8 * k, y.ctypes.data + 8 * k)
+    return y
+
+
+def ulps(name: str, x: Array) -> float:
+    """The largest error, in units of the last place."""
+    found = of(name, x)
+    exact = getattr(np, name)(np.resize(x, found.size).astype(np.longdouble))
+    return float((np.abs(found - exact) / np.spacing(np.abs(exact.astype(float)))).max())
+
+
+needs_registers = pytest.mark.skipif("avx512f" not in host().features, reason="no AVX-512 here")
+
+
+@needs_registers
+@pytest.mark.parametrize(
+    ("low", "high"), [(-1, 1), (-40, 40), (-708, 709), (-745, -708), (-1e-6, 1e-6)]
+)
+def test_exp_is_within_a_unit_in_the_last_place_and_a_quarter(low: float, high: float) -> None:
+    assert ulps("exp", DRAWN.uniform(low, high, 40_000)) < 1.25
+
+
+@needs_registers
+@pytest.mark.parametrize("size", [1e-300, 1e-9, 1e-3, 0.3, 1.0, 3.0, 25.0])
+def test_tanh_is_within_three(size: float) -> None:
+    assert ulps("tanh", DRAWN.uniform(-size, size, 40_000)) < 3.0
+
+
+@needs_registers
+@pytest.mark.parametrize("name", own_math.FUNCTIONS)
+def test_edges(name: str) -> None:
+    x = np.array(EDGES)
+    with np.errstate(all="ignore"):
+        expected = getattr(np, name)(x)
+    found = of(name, x)[: x.size]
+    special = ~np.isfinite(x) | (np.abs(x) < 1e-300) | (np.abs(x) > 745.2)
+    np.testing.assert_array_equal(found[special], expected[special])
+    np.testing.assert_array_equal(np.signbit(found[x == 0]), np.signbit(expected[x == 0]))
+    np.testing.assert_allclose(found, expected, rtol=5e-16, atol=5e-324)
+
+
+def test_narrower_registers_have_versions_of_the_c_library() -> None:
+    for features in (LEVELS["x86-64-v2"], LEVELS["x86-64-v3"]):
+        assert not own_math.version("exp", features)
+        assert not any(
+            s.startswith(own_math.PREFIX) for s, _ in vector_math.variants("exp", features)
+        )
+    assert not own_math.version("expf", LEVELS["x86-64-v4"])
+    assert not own_math.version("log", LEVELS["x86-64-v4"])
+
+
+@pytest.mark.parametrize("name", own_math.FUNCTIONS)
+def test_no_calls_and_no_stack(name: str) -> None:
+    """Code for AVX-512 that any machine can look at."""
+    code = assembly(text(name), target=V4)
+    body = code[code.index(own_math.PREFIX + name + ":") :]
+    body = body[: body.index("retq")]
+    assert "vscalefpd" in body
+    assert not re.search(r"call|rsp", body)
+
+
+@needs_registers
+@pytest.mark.skipif(not vector_math.variants("exp", host().features), reason="no libmvec here")
+def test_programs_take_them() -> None:
+    def waves(x):
+        return (np.exp(x) * np.tanh(x)).sum()
+
+    function, x = mutad.compile(waves, grad=True), np.linspace(-2, 2, 77)
+    optimized = function.inspect("llvm-opt", x)
+    for name in own_math.FUNCTIONS:
+        assert f"@{own_math.PREFIX}{name}(<8 x double> %" in optimized
+    np.testing.assert_allclose(function(x), waves(x), rtol=1e-14)
+    mutad.check_gradient(function, x)
