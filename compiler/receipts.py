@@ -2,7 +2,8 @@
 
 A gradient saves what its plan says (`derivative.receipt`); `vjp` more, for the caller may change arrays
 before `back`. A tangent saves nothing. A Hessian-vector product saves what the gradient saves, and, of what
-moves of that, the tangents: never more than twice as much.
+moves of that, the tangents: never more than twice as much. With a batch of k there are k tangents, or k
+cotangents, of each value: a gradient saves no more for these, a product k tangents.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from .derivative.budget_receipt import Budget, Schedule, budget_of
 from .derivative.inner_saves import inner_saves
 from .derivative.receipt import RECORD, Allocated, Receipt, allocated_by, receipt_of, record_of
 from .derivative.reverse import activities_of, gradient_of, only_function, plan_gradient
-from .derivative.saved_value import SavedValue
+from .derivative.saved_value import SavedValue, added_up
 from .diagnostics import line_of
 from .names import as_written
 from .pipeline import OUTLINED, STAGES, advance, own_faults, simplified, stages_for
 from .request import JOINT, WITHIN_BUDGETS, Request
 from .rewrites import with_ways_out
 from .rules.calls import private_functions
-from .stages.adjoint import SAVE, adjoint, expand_derivatives
+from .stages.adjoint import SAVE, adjoint, cotangents_at_once, expand_derivatives
 from .stages.optimize import optimize
 
 if TYPE_CHECKING:
@@ -148,10 +149,11 @@ def of_gradient(c: Compilation, leaves: list[Any] | None, counts: Sequence[int] 
     if finals is not None and saves == "forbid":
         saves = "minimal"  # what is forbidden are saves of the gradient in one piece
     made = plan_gradient(function, c.active_arguments, saves, finals)
+    lanes = cotangents_at_once(c.request)
 
-    def written() -> tuple[func.FuncOp, list[Any] | None, list[Any]]:
+    def written(lanes: int) -> tuple[func.FuncOp, list[Any] | None, list[Any]]:
         """The gradient function, its arguments, and those that have shadows."""
-        gradient = gradient_of(function, c.active_arguments, saves, finals)
+        gradient = gradient_of(function, c.active_arguments, saves, finals, lanes=lanes)
         if leaves is None:
             return gradient, None, []
         return (
@@ -162,21 +164,21 @@ def of_gradient(c: Compilation, leaves: list[Any] | None, counts: Sequence[int] 
 
     def allocated() -> Allocated:
         with own_faults(c.request):
-            gradient, arguments, arrays = written()
+            gradient, arguments, arrays = written(lanes)
             others = [one.clone() for one in pairs or private_functions(c.module).values()]
             c.module = ModuleOp([gradient, *others])
             expand_derivatives(c)
             optimize(c)
-        own = None if arguments is None else bytes_of(arrays)
+        own = None if arguments is None else lanes * bytes_of(arrays)
         return allocated_by(only_function(c.module), arguments, own)
 
     inner: list[SavedValue] = []
     if any(isinstance(op, ad.DerivativeOp) for op in function.walk()):
-        gradient, arguments, _ = written()
-        directions = 1 if c.request.mode == "hvp" else 0
+        gradient, arguments, _ = written(1)
+        directions = c.request.options.lanes if c.request.mode == "hvp" else 0
         inner += inner_saves(gradient, c.module, arguments, saves, directions)
     activities = activities_of(function, c.active_arguments, finals)
-    pairs = activation_pairs(function, activities, saves, owned=finals is None)
+    pairs = activation_pairs(function, activities, saves, lanes, owned=finals is None)
     return receipt_of(made, leaves, allocated, pairs, inner, counts)
 
 
@@ -185,7 +187,7 @@ def of_product(c: Compilation, leaves: list[Any] | None, counts: Sequence[int] |
 
     Records of recursive functions hold both.
     """
-    own = Compilation(c.request)
+    own, lanes = Compilation(c.request), c.request.options.lanes
     own.built, own.module = c.built, c.module.clone()
     gradient = of_gradient(c, leaves, counts)
     adjoint(own)
@@ -194,7 +196,7 @@ def of_product(c: Compilation, leaves: list[Any] | None, counts: Sequence[int] |
     tapes = (op for op in function.walk() if isinstance(op, ad.TapeOp) and SAVE in op.attributes)
     tangents = Counter(cast("IntegerAttr[Any]", op.attributes[SAVE]).value.data for op in tapes)
     moving = tuple(
-        replace(save, name=f"the tangent of {save.name}", why=f"`hvp` moves it: {save.why}")
+        tangents_of(save, lanes)
         for number, save in enumerate(gradient.saves)
         if tangents[number] > 1
     )
@@ -211,9 +213,22 @@ def of_product(c: Compilation, leaves: list[Any] | None, counts: Sequence[int] |
         arrays = [leaves[i] for i in dict.fromkeys((*c.active_arguments, *shadowed))]
         moved = bytes_of([a for a in arrays if isinstance(a, np.ndarray)])
         shadows = bytes_of([leaves[i] for i in shadowed])
-        return allocated_by(function, every, 2 * shadows + moved, SHADOWS["hvp"])
+        both = shadows + lanes * (shadows + moved)  # gradients, products, directions
+        return allocated_by(function, every, both, SHADOWS["hvp"])
 
     return replace(gradient, saves=(*saves, *moving), allocated=allocated)
+
+
+def tangents_of(save: SavedValue, lanes: int) -> SavedValue:
+    """The saved tangents of a value that the gradient saves."""
+    return replace(
+        save,
+        name=f"the tangent{'s' if lanes > 1 else ''} of {save.name}",
+        why=f"`hvp` moves it: {save.why}",
+        bytes=None if save.bytes is None else lanes * save.bytes,
+        formula=added_up([save.formula] * lanes),
+        bound=None if save.bound is None else added_up([save.bound] * lanes),
+    )
 
 
 def of_tangent(c: Compilation, leaves: list[Any] | None) -> Receipt:

@@ -176,12 +176,14 @@ class Batched:
         wrt: Any = 0,
         plan: str = "joint",
         mode: str = "gradient",
+        batch: int | None = None,
         run: bool = False,
         **kwargs: Any,
     ) -> Any:
         """What the gradient of all items saves, why, and how many bytes."""
         summing, bound, values = self._summing_for(args, kwargs)
-        return summing.explain(*bound, values, wrt=wrt, plan=plan, mode=mode, run=run)
+        options: dict[str, Any] = {"plan": plan, "mode": mode, "batch": batch, "run": run}
+        return summing.explain(*bound, values, wrt=wrt, **options)
 
     @property
     def inspect(self) -> Inspection:

@@ -150,7 +150,7 @@ class Partial(functools.partial[R], Generic[P, R]):
 
     def explain(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """`DifferentiableFunction.explain`."""
-        given, named = self._given(args, kwargs, {"plan", "mode", "run"})
+        given, named = self._given(args, kwargs, {"plan", "mode", "batch", "run"})
         return self.func.explain(*given, *args, wrt=self.named(wrt), **{**named, **kwargs})
 
     @property

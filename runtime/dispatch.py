@@ -49,10 +49,11 @@ LONGEST_CHAIN = 16
 MOST_KEPT = 64
 """For how many constants from outside, and for how many structures of arguments, the code is kept."""
 WRT, DIRECTION, TANGENTS, BATCH = map(sys.intern, ("wrt", "direction", "tangents", "batch"))
+MODE = (sys.intern("mode"), sys.intern("forward"))
 TANGENT = ("tangent", "tangent-alone")
 """The modes that take tangents, with the primal's results or without."""
 METHODS = {
-    **{name: name for name in ("jvp", "hvp", "value_grad_hvp")},
+    **{name: name for name in ("jvp", "hvp", "value_grad_hvp", "hessian", "jacobian")},
     "pushed": "pushforward",
 }
 """The kinds of calls that entries take where they can, and elsewhere methods of the compiled function."""
@@ -198,6 +199,7 @@ class Link:
         "inputs",
         "keyword",
         "lanes",
+        "mode",
         "names",
         "next",
         "owner",
@@ -223,6 +225,8 @@ class Link:
     """Holder and name of each captured input."""
     keyword: str
     lanes: int
+    mode: tuple[str, str]
+    """What `jacobian` calls its mode, and the one that entries know; interned."""
     names: tuple[str, ...]
     """The names of the parameters in `wrt`, interned."""
     positions: tuple[Any, ...]
@@ -826,6 +830,7 @@ class Dispatcher:
         link.inputs = tuple(x for p in era.captures.inputs for x in (p.holder, p.name))
         link.keyword, link.direction, link.tangents, link.batch = WRT, DIRECTION, TANGENTS, BATCH
         link.lanes = found.metadata.get("lanes", 1)
+        link.mode = MODE
         link.wrappers = Const, (Duplicated if link.lanes == 1 else BatchDuplicated)
         link.names = tuple(names[p] for p in found.wrt)
         link.positions = tuple(

@@ -637,6 +637,7 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         wrt: Any = 0,
         plan: str = "joint",
         mode: str = "gradient",
+        batch: int | None = None,
         run: bool = False,
         **kwargs: Any,
     ) -> Any:
@@ -644,7 +645,8 @@ class DifferentiableFunction(CompiledFunction[P, R]):
 
         `plan="split"` describes `vjp`, which also saves what the caller could change before `back` is called.
         `mode="hvp"` describes `value_grad_hvp`, which also saves tangents of the gradient's saves; `hvp`
-        saves no more. `mode="tangent"` describes `jvp`, which saves nothing, but allocates arrays.
+        saves no more. `mode="tangent"` describes `jvp`, which saves nothing, but allocates arrays. `batch=k`
+        describes these calls, and `vjp`, with k tangents or cotangents; `mode="gradient"` is then `pullback`.
 
         Without arguments it gives only the formulas, for the argument types of the latest call: byte counts
         are None unless they are 0. Before any call, the types come from annotations, `u: "f64[:, :]"` for an
@@ -662,18 +664,26 @@ class DifferentiableFunction(CompiledFunction[P, R]):
             raise ValueError(
                 "mode='tangent' saves nothing that a run could count: leave out run=True"
             )
-        return self._looking(lambda: self._explain(args, kwargs, wrt, plan, mode, run))
+        if batch is not None:
+            gradients.require_lanes(batch)
+        return self._looking(lambda: self._explain(args, kwargs, wrt, plan, mode, batch, run))
 
-    def _explain(self, args: Any, kwargs: Any, wrt: Any, plan: str, of: str, run: bool) -> Any:
+    def _explain(
+        self, args: Any, kwargs: Any, wrt: Any, plan: str, of: str, batch: int | None, run: bool
+    ) -> Any:
         d = self._dispatcher
         if (taken := self._taken_apart(args, kwargs, wrt)) is not None:
             flat, parts, names = taken
-            return flat.compiled.explain(*parts, wrt=names, plan=plan, mode=of, run=run)
+            options = {"plan": plan, "mode": of, "batch": batch, "run": run}
+            return flat.compiled.explain(*parts, wrt=names, **options)
         symbolic = not args and not kwargs and len(d.defaults) < len(d.parameters)
         values = None if symbolic else d.values_of(*args, **kwargs)
         arguments, overlaps, positions, mode = self._key(args, kwargs, wrt, plan, latest=symbolic)
         mode = mode if of == "gradient" else of
-        request = d.function, arguments, overlaps, mode, positions, d.options, d.era.captures
+        if mode == "gradient" and batch is not None:
+            mode = "pullback"
+        options = {**d.options, "lanes": batch or 1}
+        request = d.function, arguments, overlaps, mode, positions, options, d.era.captures
         if not run:
             return d.compiler.explain(*request, values)
         if values is None:

@@ -367,17 +367,23 @@ def by_cotangents(start: Start, values: tuple[Any, ...]) -> tuple[Any, list[list
     lanes = start.require_lanes("vjp", count_of_outputs(start))
     value, back = vjp(start.dispatcher, values, start.names, lanes)
     own = start.own(value)
-    blocks, size, before = blocks_of(start, own), size_of(own), 0
-    for row, leaf in zip(blocks, leaves_of(own), strict=True):
-        count = np.size(leaf) if row else 0
-        for first in range(0, count, lanes):
-            some = slice(first, min(first + lanes, count))
-            bars = np.zeros((some.stop - first, size))
-            bars[np.arange(len(bars)), before + first + np.arange(len(bars))] = 1.0
-            for block, gradients in zip(row, start.pull(back, own, bars), strict=True):
-                block.reshape(count, -1)[some] = gradients.reshape(len(bars), -1)
-        before += count
+    blocks, size = blocks_of(start, own), size_of(own)
+    for first in range(0, size, lanes):
+        bars = np.eye(min(lanes, size - first), size, first)
+        put_rows(blocks, own, first, start.pull(back, own, bars))
     return value, blocks
+
+
+def put_rows(blocks: list[list[Array]], value: Any, first: int, gradients: Sequence[Array]) -> None:
+    """Put the gradients of some elements of a result, from the `first` on, into the blocks of its parts."""
+    before, last = 0, first + len(gradients[0])
+    for row, leaf in zip(blocks, leaves_of(value), strict=True):
+        count = np.size(leaf) if row else 0
+        low, high = max(first, before), min(last, before + count)
+        for block, gradient in zip(row, gradients, strict=bool(row)) if low < high else ():
+            rows = block.reshape(count, -1)[low - before : high - before]
+            rows[...] = gradient.reshape(last - first, -1)[low - first : high - first]
+        before += count
 
 
 def count_of_outputs(start: Start) -> int | None:

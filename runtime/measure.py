@@ -11,10 +11,13 @@ import ctypes
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from . import engine, keys, memory
 from .dispatch import Specialization
 from .function import CompiledFunction
 from .gradients import with_groups
+from .tangents import of_number
 from .vjp import run_primal
 
 MALLOC, FREE = "mutad_libc_malloc", "mutad_libc_free"
@@ -92,9 +95,9 @@ class Measured:
 
 
 def measure_gradient(
-    function: CompiledFunction, *args: Any, wrt: Any = 0, **kwargs: Any
+    function: CompiledFunction, *args: Any, wrt: Any = 0, batch: int = 1, **kwargs: Any
 ) -> Measured:
-    """Run a gradient call on copies of the arguments and count what it allocates.
+    """Run a gradient call (of a batch, `pullback`) on copies of the arguments and count what it allocates.
 
     Blocks are a little larger than what is kept in them: headers, rounding to 64 bytes, and the
     unused rest of the last block of a tape that grows.
@@ -102,28 +105,39 @@ def measure_gradient(
     dispatcher = function._dispatcher  # pyright: ignore[reportPrivateUsage]
     values = dispatcher.values_of(*args, **kwargs)
     values = memory.copies(values, keys.overlaps_of(values))
-    meter, found = metered(function, values, wrt, "gradient")
+    meter, found = metered(function, values, wrt, "gradient" if batch == 1 else "pullback", batch)
     wanted = found.gradient["shadows"]
-    shadows = memory.zero_shadows(values, wanted, keys.overlaps_of(values))
+    shadows = memory.zero_shadows(values, wanted, keys.overlaps_of(values), batch)
     if found.results.get("type") not in keys.FLOATS:
         raise TypeError("only gradients of functions that return one float are measured")
     try:
-        found.direct["pullback"](
-            *values, *(shadows[p] for p in wanted), *[1.0] * len(found.gradient["cotangents"])
-        )
+        found.direct["pullback"](*values, *(shadows[p] for p in wanted), *bars_of(found, batch))
     finally:
         meter.require_empty()
     return Measured(meter.peak, bytes_of(shadows))
 
 
-def measure_hvp(function: CompiledFunction, *args: Any, wrt: Any = 0, **kwargs: Any) -> Measured:
+def bars_of(found: Specialization, batch: int) -> list[Any]:
+    """The cotangents of one float."""
+    ones = np.ones(batch, np.float32 if found.results["type"] == "f32" else np.float64)
+    return [1.0 if batch == 1 else ones] * len(found.gradient["cotangents"])
+
+
+def measure_hvp(
+    function: CompiledFunction, *args: Any, wrt: Any = 0, batch: int = 1, **kwargs: Any
+) -> Measured:
     """Run a Hessian-vector product on copies of the arguments and count what it allocates: shadows are the
     gradients, the products and the directions."""
-    values, meter, found = moving_call(function, args, kwargs, wrt, "hvp")
+    values, meter, found = moving_call(function, args, kwargs, wrt, "hvp", batch)
     overlaps, wanted = keys.overlaps_of(values), found.gradient["shadows"]
-    shadows, products = (memory.zero_shadows(values, wanted, overlaps) for _ in range(2))
-    directions = memory.zero_shadows(values, {*found.wrt, *wanted}, overlaps)
-    moving = [(products if of == "shadow" else directions).get(p, 1.0) for of, p in found.moving]
+    shadows, products = (
+        memory.zero_shadows(values, wanted, overlaps, lanes) for lanes in (1, batch)
+    )
+    directions = memory.zero_shadows(values, {*found.wrt, *wanted}, overlaps, batch)
+    moving = [
+        (products if of == "shadow" else directions).get(p, of_number(values[p], 1.0, batch))
+        for of, p in found.moving
+    ]
     bars = [1.0] * len(found.gradient["cotangents"])
     try:
         found.direct["pushforward"](*values, *(shadows[p] for p in wanted), *bars, *moving)
@@ -133,27 +147,28 @@ def measure_hvp(function: CompiledFunction, *args: Any, wrt: Any = 0, **kwargs: 
 
 
 def measure_tangent(
-    function: CompiledFunction, *args: Any, wrt: Any = 0, **kwargs: Any
+    function: CompiledFunction, *args: Any, wrt: Any = 0, batch: int = 1, **kwargs: Any
 ) -> Measured:
     """The same of a tangent, whose arguments' tangents are the caller's."""
-    values, meter, found = moving_call(function, args, kwargs, wrt, "tangent")
+    values, meter, found = moving_call(function, args, kwargs, wrt, "tangent", batch)
     positions = [p for _, p in found.moving]
-    dots = memory.zero_shadows(values, positions, keys.overlaps_of(values))
+    dots = memory.zero_shadows(values, positions, keys.overlaps_of(values), batch)
+    moving = [dots[p] if p in dots else of_number(values[p], 1.0, batch) for p in positions]
     try:
-        found.direct["pushforward"](*values, *(dots.get(p, 1.0) for p in positions))
+        found.direct["pushforward"](*values, *moving)
     finally:
         meter.require_empty()
     return Measured(meter.peak, 0)
 
 
 def moving_call(
-    function: CompiledFunction, args: Any, kwargs: Any, wrt: Any, mode: str
+    function: CompiledFunction, args: Any, kwargs: Any, wrt: Any, mode: str, lanes: int
 ) -> tuple[tuple[Any, ...], Meter, Specialization]:
     """Copies of the arguments, an allocator that counts, the code."""
     dispatcher = function._dispatcher  # pyright: ignore[reportPrivateUsage]
     values = dispatcher.values_of(*args, **kwargs)
     values = memory.copies(values, keys.overlaps_of(values))
-    return values, *metered(function, values, wrt, mode)
+    return values, *metered(function, values, wrt, mode, lanes)
 
 
 def bytes_of(shadows: dict[int, Any]) -> int:
@@ -183,8 +198,29 @@ def made_anew(*args: Any) -> Any:
     return None
 
 
+def measure_back(
+    function: CompiledFunction, *args: Any, wrt: Any = 0, batch: int = 1, **kwargs: Any
+) -> Measured:
+    """Run `vjp` and one `back` on copies of the arguments, and count what both hold at most."""
+    dispatcher = function._dispatcher  # pyright: ignore[reportPrivateUsage]
+    values = dispatcher.values_of(*args, **kwargs)
+    overlaps = keys.overlaps_of(values)
+    values = memory.copies(values, overlaps)
+    meter, found = metered(function, values, wrt, "vjp", batch)
+    wanted = found.gradient["shadows"]
+    shadows = memory.zero_shadows(values, wanted, overlaps, batch)
+    try:
+        _, handle = run_primal(found, values)
+        ordered = (shadows[p] for p in wanted)
+        found.direct["back"](handle.address, *ordered, *bars_of(found, batch))
+        del handle
+    finally:
+        meter.require_empty()
+    return Measured(meter.peak, bytes_of(shadows))
+
+
 def metered(
-    function: CompiledFunction, values: tuple[Any, ...], wrt: Any, mode: str
+    function: CompiledFunction, values: tuple[Any, ...], wrt: Any, mode: str, lanes: int = 1
 ) -> tuple[Meter, Specialization]:
     """The code for these arguments, linked against a meter."""
     dispatcher = function._dispatcher  # pyright: ignore[reportPrivateUsage]
@@ -192,8 +228,9 @@ def metered(
     positions, _ = dispatcher.resolve_wrt(wrt)
     active = with_groups(dispatcher, values, set(positions), overlaps)
     arguments, era = dispatcher.arguments_of(values), dispatcher.era
+    options = {**dispatcher.options, "lanes": lanes}
     object_code, metadata = dispatcher.compiler.compile(
-        dispatcher.function, arguments, overlaps, mode, active, dispatcher.options, era.captures
+        dispatcher.function, arguments, overlaps, mode, active, options, era.captures
     )
     meter = Meter()
     name = dispatcher.function.__name__

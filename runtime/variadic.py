@@ -174,12 +174,14 @@ class CompiledWrapper:
         wrt: Any = 0,
         plan: str = "joint",
         mode: str = "gradient",
+        batch: int | None = None,
         run: bool = False,
         **kwargs: Any,
     ) -> Any:
         """`DifferentiableFunction.explain`; without arguments of the latest way of calling."""
         f = self.of(args, kwargs) if args or kwargs else self._latest
-        return f.explain(*args, wrt=self.named(wrt, f), plan=plan, mode=mode, run=run, **kwargs)
+        options = {"plan": plan, "mode": mode, "batch": batch, "run": run}
+        return f.explain(*args, wrt=self.named(wrt, f), **options, **kwargs)
 
     @property
     def inspect(self) -> Inspection:

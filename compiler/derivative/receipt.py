@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, VectorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import ad, array
@@ -273,7 +273,8 @@ def record_of(forward: func.FuncOp) -> SavedValue:
     assert last is not None
     kept = last.operands[len(last.operands) - keeps.value.data :]
     ranks = [v.type.get_num_dims() for v in kept if isinstance(v.type, MemRefType)]
-    size = 8 * (len(kept) + 2 * sum(ranks))
+    vectors = [v.type.get_shape()[0] - 1 for v in kept if isinstance(v.type, VectorType)]
+    size = 8 * (len(kept) + 2 * sum(ranks) + sum(vectors))
     at = line_of(forward) or ("", 0, 0)
     called = source_text(forward).partition("(")[0].removeprefix("def ")
     more = " and its tapes" if any(isinstance(v.type, ad.TapeType) for v in kept) else ""

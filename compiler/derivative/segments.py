@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerType,
     MemRefType,
+    VectorType,
     i1,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -249,5 +250,7 @@ def bytes_of(type_: Attribute) -> int:
             return 4
         case IntegerType():
             return max(1, type_.width.data // 8)
+        case VectorType():
+            return type_.get_shape()[0] * bytes_of(type_.element_type)
         case _:
             raise AssertionError(f"no size for {type_}")

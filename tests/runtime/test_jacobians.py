@@ -381,8 +381,11 @@ def test_auto_takes_the_mode_of_fewer_runs(capsys: pytest.CaptureFixture[str]) -
     f, g = made(announced), made(announced_sum)
     assert runs(lambda: f.jacobian(wide, 2, mode="reverse")) == 1
     assert runs(lambda: f.jacobian(wide, 2, mode="forward")) == 3
-    assert runs(lambda: f.jacobian(wide, 2)) == 2  # the first for the size of the result
-    assert runs(lambda: f.jacobian(tall, 5)) == 3
+    assert made(announced).jacobian(wide, 2).shape == (2, 12)
+    assert capsys.readouterr().out.count("run") == 2  # the first for the size of the result
+    assert runs(lambda: f.jacobian(wide, 2)) == 3  # the entry that knows columns has tried, too
+    assert runs(lambda: f.jacobian(wide, 2, mode="forward")) == 2  # no plain call
+    assert runs(lambda: f.jacobian(tall, 5)) == 1
     assert runs(lambda: g.jacobian(wide)) == 1
     assert runs(lambda: g.hessian(wide)) == 3
 

@@ -58,6 +58,7 @@ from .directions import (
 from .guard import ArrayValue, check_assumed, check_sharing, unpack
 from .handles import back, drop, handed_address
 from .keywords import keywords, match_keywords
+from .matrices import MATRICES, filling, has_matrix, match, matrix
 from .plan import (
     EntryPlan,
     GradientSignature,
@@ -117,6 +118,8 @@ def entries(convention: str, debug: tuple[str, str] = ("", "")) -> Entries:
         functions.append(match_keywords(symbols, len(plan.wrt), plan.directions))
         if plan.directions > 1:
             functions += turning()
+    if set(MATRICES) & set(kinds):
+        functions += filling(plan)
     if plan.driver:
         functions.append(undo(symbols, plan.driver))
     if "grad" in kinds:
@@ -138,7 +141,9 @@ def entry_symbols(convention: str) -> dict[str, str]:
 
 def kinds_of(plan: EntryPlan) -> list[str]:
     """The kinds of entries that a module has."""
-    return [*KINDS[plan.mode], *(USERS.get(plan.mode, ()) if plan.has_fast() else ())]
+    users = USERS.get(plan.mode, ()) if plan.has_fast() else ()
+    matrices = MATRIX.get(plan.mode, ()) if users and has_matrix(plan) else ()
+    return [*KINDS[plan.mode], *users, *matrices]
 
 
 KINDS = {
@@ -163,6 +168,9 @@ USERS = {
     "product": ("hvp",),
 }
 """The kinds that it has besides, for calls that need no more than an entry."""
+
+MATRIX = {"tangent": ("jacobian",), "product": ("hessian",)}
+"""The kinds that it has besides these, where several tangents go along."""
 
 KERNELS = {"vjp": {"kernel": "kernel", "backward": "backward", "drop": "mutad_drop"}}
 """By mode, what of a module its entries call, by the names in `CODE`; elsewhere the kernel alone."""
@@ -219,7 +227,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     """The body of one entry that takes the function's arguments."""
     w = Writer(symbols)
     count = len(plan.keys)
-    behind = plan.tangents.more if kind in PUSHING else ()
+    behind = plan.tangents.more if kind in (*PUSHING, *MATRICES) else ()
     slots = slot_count(plan.results) + plan.lanes * len(plan.gradient.scalars)
     slots += sum(map(slot_count, behind))
     words_of = {
@@ -241,7 +249,9 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     w.do(f"store [{plan.lanes} x i64] zeroinitializer, ptr %nothing")
     proved = w.slot("proved")
     w.do(f"%is_proved = icmp ne ptr {proved}, null")
-    form, given = ("", "") if kind == "jvp" else keywords(w, plan, kind)
+    form, given = ("", "") if kind in ("jvp", *MATRICES) else keywords(w, plan, kind)
+    if kind in MATRICES:
+        match(w, plan, kind)
     tangents: list[str] = []
     if kind in GIVEN_ALL:
         w.require("%is_proved")
@@ -274,6 +284,9 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
         directions = direction_objects(w, plan, form, given, objects_in)
 
     operands = [text for leaf in leaves for text in leaf.operands()]
+    if kind in MATRICES:
+        matrix(w, plan, kind, boxes, objects_in, operands)
+        return "\n".join(w.lines)
     shadows: dict[int, str] = {}
     seconds: dict[int, str] = {}
     if kind in PRODUCTS:

@@ -35,6 +35,7 @@ LINK_SLOTS = (
     "inputs",
     "keyword",
     "lanes",
+    "mode",
     "names",
     "next",
     "owner",
