@@ -55,6 +55,7 @@ from ..rules.table import float_constant, index_constant
 from ..transforms.map_outputs import is_pure
 from .hessian_products import moving_arguments, shadow_arguments
 from .nan_flow import NanFlow, is_float
+from .touched_parts import Part, TouchedParts
 
 PLAIN = (
     *(memref.AllocaOp, memref.LoadOp, memref.StoreOp, memref.DimOp, memref.CastOp),
@@ -159,6 +160,10 @@ class Derivative:
         self.alias = flow.alias[function]
         self.changed = [a for a in arguments_written(function, self.alias) if a not in fresh]
         """What a call stores to, and has to undo."""
+        arrays = [v for v in self.outcomes if isinstance(v.type, MemRefType)]
+        touched = TouchedParts(function, self.alias)
+        self.parts = {v: touched.of(v) if v in fresh else (None,) * rank_of(v) for v in arrays}
+        """Where a NaN may be in each of these arrays: of one that comes as zeros what is added to."""
 
     def may_be_left_halfway(self) -> bool:
         """Whether an exception may leave a NaN where the caller sees it."""
@@ -180,7 +185,7 @@ class Derivative:
 
     def worthwhile(self) -> bool:
         """Whether guards cost more than to look at what comes out, and to copy what is changed."""
-        looked_at = [rank_of(a) for a in self.outcomes if isinstance(a.type, MemRefType)]
+        looked_at = [part.count(None) for part in self.parts.values()]
         copied = [rank_of(a) for a in self.changed]
         rank, weight = max((*looked_at, *copied), default=0), 0
         for guard, depth in self._guards():
@@ -209,7 +214,7 @@ class Derivative:
         counter = Counter(self.end)
         for value in self.outcomes:
             if isinstance(value.type, MemRefType):
-                counter.count_elements(value, primal_of(value, self.function))
+                counter.count_elements(value, primal_of(value, self.function), self.parts[value])
             else:
                 counter.add(counter.count(value))
         zero = counter.emit(arith.ConstantOp(FloatAttr(0.0, f64)))
@@ -348,15 +353,17 @@ class Counter(Emitter):
         total = self.emit(memref.LoadOp.get(self.cell, []))
         self.emit(memref.StoreOp.get(self.emit(arith.AddfOp(total, number)), self.cell, []))
 
-    def count_elements(self, array_: SSAValue, like: SSAValue) -> None:
-        """Count those of an array, which has the extents of another one."""
+    def count_elements(self, array_: SSAValue, like: SSAValue, part: Part) -> None:
+        """Count those of a part of an array, which has the extents of another one."""
         assert isinstance(array_.type, MemRefType)
+        element = array_.type.element_type
         zero = self.emit(arith.ConstantOp(IntegerAttr(0, IndexType())))
         extents: list[SSAValue] = []
         for k in range(array_.type.get_num_dims()):
             axis = self.emit(arith.ConstantOp(IntegerAttr(k, IndexType())))
             extents.append(self.emit(memref.DimOp(like, axis)))
-        element = array_.type.element_type
+        if any(part):
+            array_, extents = self.part_of(array_, extents, part)
         several = isinstance(element, VectorType)
         cell = self.cell_of_zeros(element) if several else self.cell
         rank = len(extents)
@@ -367,6 +374,21 @@ class Counter(Emitter):
         self.emit(array.MapOp(extents, [array_], [view], ["add"], body))
         if several:
             self.add(self.count(self.emit(memref.LoadOp.get(cell, []))))
+
+    def part_of(
+        self, array_: SSAValue, extents: Sequence[SSAValue], part: Part
+    ) -> tuple[SSAValue, list[SSAValue]]:
+        """A view of as much of the part as there is; its extents."""
+        zero, one = (self.emit(index_constant(k)) for k in (0, 1))
+        offsets, kept = [zero] * len(part), [*extents]
+        for k, span in enumerate(part):
+            if span is not None:
+                first, last = (self.emit(index_constant(at)) for at in span)
+                behind = self.emit(arith.MinSIOp(extents[k], last))
+                offsets[k] = first
+                kept[k] = self.emit(arith.MaxSIOp(self.emit(arith.SubiOp(behind, first)), zero))
+        rank = len(part)
+        return self.emit(array.ViewOp(array_, offsets, range(rank), kept, [one] * rank)), kept
 
     def cell_of_zeros(self, type_: Attribute) -> SSAValue:
         zero = self.emit(float_constant(0.0, type_))

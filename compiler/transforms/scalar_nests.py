@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import UnitAttr
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import Pure
 
@@ -21,19 +21,28 @@ from ..analysis.alias import AliasAnalysis, enclosing_loops
 from ..analysis.dependence import Dependence
 from ..analysis.loop_order import LoopOrder, Parts
 from ..analysis.nest_proofs import Condition, NestProofs, all_of
-from ..analysis.views import is_memref
+from ..analysis.views import is_memref, strip_views
 from ..rules import Access, accesses, evaluates_body, is_whole_array
 from .entry_checks import decided_before
 from .hoist_checks import is_counted
 from .interchange import LoopPair, pair_of
 
 PAIRS = 400
-"""Nests in which more pairs of accesses would have to be compared are kept."""
+"""Nests in which more pairs of accesses to one array would have to be compared are kept."""
+LOOKED_AT = 10 * PAIRS
+"""The same for pairs of any arrays: of most pairs of two arrays it is known that they do not meet."""
 
 
 def are_many(found: Sequence[Access]) -> bool:
     """Whether too many pairs would have to be compared: those of which one is a write."""
-    return len(found) * sum(access.kind != "read" for access in found) > PAIRS
+    of_array: dict[SSAValue, list[Access]] = {}
+    for access in found:
+        of_array.setdefault(strip_views(access.memref), []).append(access)
+    return pairs(found) > LOOKED_AT or sum(map(pairs, of_array.values())) > PAIRS
+
+
+def pairs(found: Sequence[Access]) -> int:
+    return len(found) * sum(access.kind != "read" for access in found)
 
 
 def scalar_nests(block: Block) -> Iterator[array.LoopOp]:

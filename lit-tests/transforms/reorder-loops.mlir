@@ -459,3 +459,120 @@ func.func @aligned_with_the_step_that_ends_it(%a : memref<?x?xf64>, %s : memref<
   }
   func.return
 }
+
+// Of pairs of two arrays it is known at once that they do not meet.
+// CHECK-LABEL: @upwards_when_many_pairs_are_of_two_arrays
+// CHECK:         array.loop %[[I:.*]] to %n do {
+// CHECK-NEXT:      memref.load %s0[%[[I]]]
+func.func @upwards_when_many_pairs_are_of_two_arrays(%n : index, %s0 : memref<?xf64>, %s1 : memref<?xf64>, %s2 : memref<?xf64>, %s3 : memref<?xf64>, %s4 : memref<?xf64>, %s5 : memref<?xf64>, %s6 : memref<?xf64>, %s7 : memref<?xf64>, %s8 : memref<?xf64>, %s9 : memref<?xf64>, %s10 : memref<?xf64>, %s11 : memref<?xf64>, %s12 : memref<?xf64>, %s13 : memref<?xf64>, %s14 : memref<?xf64>) {
+  %c1 = arith.constant 1 : index
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %k to %n do {
+    %i = arith.subi %last, %k : index
+    %a0_0 = memref.load %s0[%i] : memref<?xf64>
+    %b0_0 = arith.addf %a0_0, %a0_0 : f64
+    memref.store %b0_0, %s0[%i] : memref<?xf64>
+    %a1_0 = memref.load %s1[%i] : memref<?xf64>
+    %b1_0 = arith.addf %a1_0, %a1_0 : f64
+    memref.store %b1_0, %s1[%i] : memref<?xf64>
+    %a2_0 = memref.load %s2[%i] : memref<?xf64>
+    %b2_0 = arith.addf %a2_0, %a2_0 : f64
+    memref.store %b2_0, %s2[%i] : memref<?xf64>
+    %a3_0 = memref.load %s3[%i] : memref<?xf64>
+    %b3_0 = arith.addf %a3_0, %a3_0 : f64
+    memref.store %b3_0, %s3[%i] : memref<?xf64>
+    %a4_0 = memref.load %s4[%i] : memref<?xf64>
+    %b4_0 = arith.addf %a4_0, %a4_0 : f64
+    memref.store %b4_0, %s4[%i] : memref<?xf64>
+    %a5_0 = memref.load %s5[%i] : memref<?xf64>
+    %b5_0 = arith.addf %a5_0, %a5_0 : f64
+    memref.store %b5_0, %s5[%i] : memref<?xf64>
+    %a6_0 = memref.load %s6[%i] : memref<?xf64>
+    %b6_0 = arith.addf %a6_0, %a6_0 : f64
+    memref.store %b6_0, %s6[%i] : memref<?xf64>
+    %a7_0 = memref.load %s7[%i] : memref<?xf64>
+    %b7_0 = arith.addf %a7_0, %a7_0 : f64
+    memref.store %b7_0, %s7[%i] : memref<?xf64>
+    %a8_0 = memref.load %s8[%i] : memref<?xf64>
+    %b8_0 = arith.addf %a8_0, %a8_0 : f64
+    memref.store %b8_0, %s8[%i] : memref<?xf64>
+    %a9_0 = memref.load %s9[%i] : memref<?xf64>
+    %b9_0 = arith.addf %a9_0, %a9_0 : f64
+    memref.store %b9_0, %s9[%i] : memref<?xf64>
+    %a10_0 = memref.load %s10[%i] : memref<?xf64>
+    %b10_0 = arith.addf %a10_0, %a10_0 : f64
+    memref.store %b10_0, %s10[%i] : memref<?xf64>
+    %a11_0 = memref.load %s11[%i] : memref<?xf64>
+    %b11_0 = arith.addf %a11_0, %a11_0 : f64
+    memref.store %b11_0, %s11[%i] : memref<?xf64>
+    %a12_0 = memref.load %s12[%i] : memref<?xf64>
+    %b12_0 = arith.addf %a12_0, %a12_0 : f64
+    memref.store %b12_0, %s12[%i] : memref<?xf64>
+    %a13_0 = memref.load %s13[%i] : memref<?xf64>
+    %b13_0 = arith.addf %a13_0, %a13_0 : f64
+    memref.store %b13_0, %s13[%i] : memref<?xf64>
+    %a14_0 = memref.load %s14[%i] : memref<?xf64>
+    %b14_0 = arith.addf %a14_0, %a14_0 : f64
+    memref.store %b14_0, %s14[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @downwards_when_many_pairs_are_of_one_array
+// CHECK:         array.loop
+// CHECK-NEXT:      %i = arith.subi %last
+func.func @downwards_when_many_pairs_are_of_one_array(%n : index, %s0 : memref<?xf64>) {
+  %c1 = arith.constant 1 : index
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %k to %n do {
+    %i = arith.subi %last, %k : index
+    %a0_0 = memref.load %s0[%i] : memref<?xf64>
+    %b0_0 = arith.addf %a0_0, %a0_0 : f64
+    memref.store %b0_0, %s0[%i] : memref<?xf64>
+    %a0_1 = memref.load %s0[%i] : memref<?xf64>
+    %b0_1 = arith.addf %a0_1, %a0_1 : f64
+    memref.store %b0_1, %s0[%i] : memref<?xf64>
+    %a0_2 = memref.load %s0[%i] : memref<?xf64>
+    %b0_2 = arith.addf %a0_2, %a0_2 : f64
+    memref.store %b0_2, %s0[%i] : memref<?xf64>
+    %a0_3 = memref.load %s0[%i] : memref<?xf64>
+    %b0_3 = arith.addf %a0_3, %a0_3 : f64
+    memref.store %b0_3, %s0[%i] : memref<?xf64>
+    %a0_4 = memref.load %s0[%i] : memref<?xf64>
+    %b0_4 = arith.addf %a0_4, %a0_4 : f64
+    memref.store %b0_4, %s0[%i] : memref<?xf64>
+    %a0_5 = memref.load %s0[%i] : memref<?xf64>
+    %b0_5 = arith.addf %a0_5, %a0_5 : f64
+    memref.store %b0_5, %s0[%i] : memref<?xf64>
+    %a0_6 = memref.load %s0[%i] : memref<?xf64>
+    %b0_6 = arith.addf %a0_6, %a0_6 : f64
+    memref.store %b0_6, %s0[%i] : memref<?xf64>
+    %a0_7 = memref.load %s0[%i] : memref<?xf64>
+    %b0_7 = arith.addf %a0_7, %a0_7 : f64
+    memref.store %b0_7, %s0[%i] : memref<?xf64>
+    %a0_8 = memref.load %s0[%i] : memref<?xf64>
+    %b0_8 = arith.addf %a0_8, %a0_8 : f64
+    memref.store %b0_8, %s0[%i] : memref<?xf64>
+    %a0_9 = memref.load %s0[%i] : memref<?xf64>
+    %b0_9 = arith.addf %a0_9, %a0_9 : f64
+    memref.store %b0_9, %s0[%i] : memref<?xf64>
+    %a0_10 = memref.load %s0[%i] : memref<?xf64>
+    %b0_10 = arith.addf %a0_10, %a0_10 : f64
+    memref.store %b0_10, %s0[%i] : memref<?xf64>
+    %a0_11 = memref.load %s0[%i] : memref<?xf64>
+    %b0_11 = arith.addf %a0_11, %a0_11 : f64
+    memref.store %b0_11, %s0[%i] : memref<?xf64>
+    %a0_12 = memref.load %s0[%i] : memref<?xf64>
+    %b0_12 = arith.addf %a0_12, %a0_12 : f64
+    memref.store %b0_12, %s0[%i] : memref<?xf64>
+    %a0_13 = memref.load %s0[%i] : memref<?xf64>
+    %b0_13 = arith.addf %a0_13, %a0_13 : f64
+    memref.store %b0_13, %s0[%i] : memref<?xf64>
+    %a0_14 = memref.load %s0[%i] : memref<?xf64>
+    %b0_14 = arith.addf %a0_14, %a0_14 : f64
+    memref.store %b0_14, %s0[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}

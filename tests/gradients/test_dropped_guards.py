@@ -384,3 +384,41 @@ def test_products_save_tangents_without_guards(batch: int | None) -> None:
         one for k, one in f._dispatcher.table.items() if k.mode == "product" and not k.guards
     )
     assert found.metadata["retries"]
+
+
+def of_rows(w, k):
+    total = 0.0
+    for i in range(w.shape[1]):
+        y = np.log(w[2, i]) * k / w[2, i]
+        total += np.where(w[2, i] > 0, y * w[0, i], 0.0) * SCALE
+    return total
+
+
+@pytest.mark.parametrize("at", [None, 0, 3])
+@pytest.mark.parametrize("rows", [3, 5])
+def test_rows_that_are_added_to_are_looked_at(at: int | None, rows: int) -> None:
+    """The loop is over one axis, the array has two: only the rows that the program names are looked at."""
+    f, exact = mutad.compile(of_rows, grad=True, opt=1), guarded(of_rows)
+    w = np.arange(1.0, 1.0 + 4 * rows).reshape(rows, 4)
+    if at is not None:
+        w[2, at] = 0.0
+    for one, other in zip(f.grad(w, 0.7, wrt=(0, 1)), exact.grad(w, 0.7, wrt=(0, 1)), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert code_of(f) == [(False, True)] + [(True, False)] * (at is not None)
+
+
+def test_a_nan_in_another_row_is_not_the_derivatives() -> None:
+    f = mutad.compile(of_rows, grad=True, opt=1)
+    w = np.arange(1.0, 13.0).reshape(3, 4)
+    shadow = np.zeros((3, 4))
+    shadow[1] = np.nan
+    f.pullback(Duplicated(w, shadow), Const(0.7), cotangent=1.0)
+    assert np.isnan(shadow[1]).all()
+    assert np.isfinite(shadow[[0, 2]]).all()
+
+
+def test_rows_that_are_not_there_raise() -> None:
+    f = mutad.compile(of_rows, grad=True, opt=1)
+    with pytest.raises(IndexError):
+        f.grad(np.ones((2, 4)), 0.7)
+    assert f.grad(np.empty((2, 0)), 0.7).shape == (2, 0)
