@@ -30,6 +30,8 @@ from .llvm_text import FunctionText
 
 BLOCK = 32
 """Columns that are copied at a time: enough for BLAS to be fast, few enough to stay in the cache."""
+ROW = BLOCK + 1
+"""How far apart rows of a copy are: no power of two, of which columns would share few lines of the cache."""
 
 
 @dataclass
@@ -76,7 +78,7 @@ class VectorProduct:
         t = self.text
         self.state.support.update(("mutad_alloc", "mutad_mark", "mutad_release"))
         mark = t.value("call ptr @mutad_mark(ptr %ctx)")
-        inside, made = (self.allocate(t.mul(rows, str(BLOCK))) for rows in ("%k", "%n"))
+        inside, made = (self.allocate(t.mul(rows, str(ROW))) for rows in ("%k", "%n"))
         smin = self.state.intrinsic("llvm.smin.i64", "i64", "i64, i64")
         count = t.value(f"lshr i64 {t.add('%m', str(BLOCK - 1))}, {BLOCK.bit_length() - 1}")
         loop = t.begin_loop(count, (), "block")
@@ -97,7 +99,7 @@ class VectorProduct:
             self.store(t.value(f"select i1 %accumulate, {type_} {total}, {type_} {new}"), target)
 
         self.each("%k", width, fetch)
-        step = t.mul(width, self.lanes)
+        step = t.mul(str(ROW), self.lanes)
         status = self.call(width, inside, step, made, step, "false")
         self.return_when(t.value(f"icmp ne i32 {status}, 0"))
         self.each("%n", width, put)
@@ -105,13 +107,13 @@ class VectorProduct:
         t.do(f"call void @mutad_release(ptr %ctx, ptr {mark})")
 
     def each(self, rows: str, columns: str, do: Callable[[str, str, str], None]) -> None:
-        """For each row and column, and the place of both in a copy."""
+        """For each column and row, and the place of both in a copy; mostly columns lie in one piece."""
         t = self.text
-        row = t.begin_loop(rows)
         column = t.begin_loop(columns, (), "j")
-        do(row.counter, column.counter, t.add(t.mul(row.counter, columns), column.counter))
-        t.end_loop(column)
+        row = t.begin_loop(rows)
+        do(row.counter, column.counter, t.add(t.mul(row.counter, str(ROW)), column.counter))
         t.end_loop(row)
+        t.end_loop(column)
 
     def at(self, pointer: str, index: str) -> str:
         return self.text.value(

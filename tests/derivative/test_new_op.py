@@ -20,6 +20,7 @@ from mutad.compiler.derivative.passes import Forward, Reverse
 from mutad.compiler.derivative.sanitizer_marks import is_whole
 from mutad.compiler.diagnostics import CompileError
 from mutad.compiler.rules import register
+from mutad.compiler.transforms.drop_overwritten import DropOverwritten
 from mutad.compiler.transforms.remove_dead import RemoveDead
 
 PROGRAM = """
@@ -51,6 +52,19 @@ func.func @f(%x : memref<?xf64>, %x_shadow : memref<?xf64>, %n : index, %m : ind
     mine.square %y into %x_shadow : memref<?xf64>, memref<?xf64>
     array.yield
   }
+  func.return
+}
+"""
+
+FILLED = """
+func.func @f(%x : memref<?xf64>, %z : memref<?xf64>, %n : index) {
+  %y = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins( : ) outs(%y : memref<?xf64>) kinds ["store"] {
+    %zero = arith.constant 0.0 : f64
+    array.yield %zero : f64
+  }
+  mine.square %x into %y : memref<?xf64>, memref<?xf64>
+  mine.square %y into %z : memref<?xf64>, memref<?xf64>
   func.return
 }
 """
@@ -130,6 +144,11 @@ def test_what_nobody_reads_is_removed(context: Context, known: Parse) -> None:
 def test_nobody_knows_what_an_op_without_a_rule_does(context: Context, parse: Parse) -> None:
     RemoveDead().apply(context, module := parse(UNREAD))
     assert "mine" in str(module)
+
+
+def test_what_it_overwrites_is_not_filled_before(context: Context, known: Parse) -> None:
+    DropOverwritten().apply(context, module := known(FILLED))
+    assert "array.map" not in str(module)
 
 
 @pytest.mark.parametrize(("rule", "guards"), [(Square(), 0), (Jumping(), 1)])
