@@ -46,6 +46,7 @@ from .transforms.leave_fills import LeaveFills
 from .transforms.lift_choices import LiftChoices
 from .transforms.localize_cells import LocalizeCells
 from .transforms.move_conditions import MoveConditions
+from .transforms.pack_columns import PackColumns
 from .transforms.peel_boundaries import PeelBoundaries
 from .transforms.promote_scalars import PromoteScalars
 from .transforms.raise_adjoints import RaiseAdjoints
@@ -151,6 +152,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     CollectProducts(),  # nests are in the order in which products stand out
     TurnColumns(),  # what products read is no map any more
     TransposeColumns(),  # nests that store to columns, too, have theirs
+    PackColumns(),  # steps sum over columns as the nests that they are of
     GatherSums(),  # what is no product, and no order of loops helps, is summed element by element
     TileRegisters(),  # nests are in their last order; what is tiled need not be jammed
     UnrollAndJam(),  # innermost loops go along rows by now
@@ -164,7 +166,7 @@ FOR_KERNELS = tuple(
     if not isinstance(one, (FuseRows, PeelBoundaries, TurnRows, AssumeExtents, SinkMaps))
     and not isinstance(one, (ReorderLoops, UnrollAndJam, DistributeLoops))
     and not isinstance(one, (CollectProducts, TransposeColumns, TileRegisters, JoinLoops))
-    and not isinstance(one, (GatherSums, TurnColumns, SeparateSums))
+    and not isinstance(one, (GatherSums, TurnColumns, PackColumns, SeparateSums))
 )
 """What runs where kernels are made of the program: without what is about caches and vectors."""
 
@@ -172,7 +174,7 @@ OF_THE_LAST = (
     *(AssumeLengths, RaiseAdjoints, FuseRows, GatherAdds, StoreFirst, HoistAllocs, ReuseAllocs),
     *(PeelBoundaries, TurnRows, AssumeExtents, ReorderLoops, CollectProducts, TransposeColumns),
     *(TileRegisters, UnrollAndJam, DistributeLoops, LeaveFills, ExchangeArrays, JoinLoops),
-    *(SinkMaps, GatherSums, TurnColumns, SeparateSums),
+    *(SinkMaps, GatherSums, TurnColumns, PackColumns, SeparateSums),
 )
 """Passes that run behind the last derivative alone."""
 
@@ -204,6 +206,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     LiftChoices,
     LocalizeCells,
     MoveConditions,
+    PackColumns,
     WriteProducts,
     HoistChecks,
     HoistRaises,

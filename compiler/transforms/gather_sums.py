@@ -157,6 +157,7 @@ from xdsl.passes import ModulePass
 from ...dialects import array
 from ..analysis.alias import enclosing_loops
 from ..rules import accesses, evaluates_body
+from .decided_sums import DecidedSums
 from .hoist_allocs import outermost_independent
 from .maps_as_loops import as_loop, is_adjoint, may_be_loop
 from .memory_effects import functions
@@ -190,12 +191,14 @@ class GatherSums(ModulePass):
     """Sums of one row, at most."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        sums = DecidedSums()
         for function in functions(op):
             leaves = list(innermost(function.body.block, self.fastmath))
             kept = outermost_independent(function) if self.threads and leaves else set[Operation]()
             for leaf in leaves:
-                if kept.isdisjoint(enclosing_loops(chain_around(leaf)[-1])):
-                    gather(function, leaf, self)
+                alone = kept.isdisjoint(enclosing_loops(chain_around(leaf)[-1]))
+                if alone and sums.may_change(function, leaf) and gather(function, leaf, self):
+                    sums.changed(leaf)
 
 
 Leaf = array.LoopOp | array.MapOp

@@ -84,7 +84,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import MemRefType, ModuleOp
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import array
@@ -97,6 +97,7 @@ from ..rules import rule_of, writes
 from .hoist_checks import Before, is_counted
 from .interchange import known_before
 from .memory_effects import functions
+from .pack_columns import lies_by_rows, mark_sums
 
 LEAST = 4
 """Columns that are come back to fewer times, where that is known, are read where they lie."""
@@ -125,10 +126,6 @@ def columns(function: func.FuncOp) -> Iterator[array.ViewOp]:
         users = [use.operation for use in view.result.uses]
         if users and all(isinstance(u, array.MapOp) and view.result not in u.outs for u in users):
             yield view
-
-
-def lies_by_rows(type_: MemRefType[Attribute]) -> bool:
-    return array.is_contiguous(type_) or array.strides_of(type_)[-1] == 1
 
 
 @dataclass(frozen=True)
@@ -222,6 +219,7 @@ class Copies:
         turned = array.ViewOp(self.made[part], place, [1], view.extents, view.steps)
         turned.result.name_hint = view.result.name_hint
         here.insert(turned)
+        mark_sums(view)
         for use in list(view.result.uses):
             use.operation.operands[use.index] = turned.result
         view.detach()

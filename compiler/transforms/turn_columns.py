@@ -109,7 +109,7 @@ from ..rules import accesses
 from ..rules.builders import transfer
 from .hoist_checks import Before
 from .memory_effects import functions
-from .transpose_columns import lies_by_rows
+from .pack_columns import lies_by_rows, mark_sums
 from .turn_rows import comes_back
 
 
@@ -251,6 +251,7 @@ def turned(view: array.ViewOp, columns: SSAValue) -> None:
     made = array.ViewOp(columns, [column, row], [1], view.extents, view.steps)
     made.result.name_hint = view.result.name_hint
     Before(view).insert(made)
+    mark_sums(view)
     view.result.replace_all_uses_with(made.result)
     view.detach()
     view.erase()

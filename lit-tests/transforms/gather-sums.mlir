@@ -288,3 +288,26 @@ func.func @kept_when_elements_are_summed_in_one_go(%c : memref<?x?xf64>, %a : me
   }
   func.return
 }
+
+// A step that is run again adds up as the gradient that runs none, whose sum it is, did: here that has none.
+// CHECK-LABEL: @kept_in_a_step_where_the_gradient_kept_it
+// CHECK-NOT:     vector
+// CHECK:         func.return
+func.func private @kept_in_a_step_where_the_gradient_kept_it(%c : memref<?x?xf64>, %a : memref<?x?xf64>, %b : memref<?x?xf64>, %n : index, %l : index) attributes {live = array<i64: 0>} {
+  %trips = array.loop %i to %n do {
+    %trips_1 = array.loop %k to %n do {
+      %trips_2 = array.loop %j to %l do {
+        %x = memref.load %a[%i, %k] : memref<?x?xf64>
+        %y = memref.load %b[%i, %j] : memref<?x?xf64>
+        %z = arith.mulf %x, %y {ad.adjoint} : f64
+        %old = memref.load %c[%k, %j] : memref<?x?xf64>
+        %sum = arith.addf %old, %z {ad.adjoint} : f64
+        memref.store %sum, %c[%k, %j] : memref<?x?xf64>
+        array.yield
+      } loc("program.py":99:5)
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from budget_programs import (
     ROWS,
+    VECTOR_ROWS,
     after_each_other,
     compiled,
     copies,
@@ -49,6 +50,17 @@ def test_so_are_those_of_vector_code(row: int) -> None:
     least = compiled(function, 1).explain(*copies(arguments), wrt=wrt).budget.least
     tight = compiled(function, least, opt=3)
     assert outcome(tight, arguments, wrt) == outcome(compiled(function, None, 3), arguments, wrt)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "wrt"), VECTOR_ROWS, ids=[row[0].__name__ for row in VECTOR_ROWS]
+)
+def test_sums_of_steps_add_up_in_the_order_of_their_loop(
+    function: Callable[..., Any], arguments: tuple[Any, ...], wrt: tuple[str, ...]
+) -> None:
+    """What passes reorder in the loop they reorder in its steps, and nothing else."""
+    _, found = least_of(function, arguments, wrt, opt=3)
+    assert found == outcome(compiled(function, None, 3), arguments, wrt)
 
 
 def masked(u, k, steps):

@@ -343,6 +343,86 @@ ROWS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
 ]
 
 
+def convolved(x, w, steps):
+    """In each step a nest whose adjoint adds to elements again and again."""
+    for _ in range(steps):
+        out = np.zeros((x.shape[0] - 2, x.shape[1]))
+        for i in range(out.shape[0]):
+            for a in range(3):
+                for f in range(x.shape[1]):
+                    out[i, f] += x[i + a, f] * w[a, f]
+        x[1:-1] = np.sin(out)
+    return (x * x).sum()
+
+
+def convolved_row_by_row(x, w):
+    """The steps are the rows of the nest."""
+    total = 0.0
+    for i in range(x.shape[0] - 3):
+        row = np.zeros(x.shape[1])
+        for a in range(3):
+            for f in range(x.shape[1]):
+                row[f] += x[i + a, f] * w[a, f]
+        x[i + 3] += row * x[i + 2]
+        total += (row * row).sum()
+    return total
+
+
+def orthonormal(matrix):
+    """The nest goes through columns, in copies; one step of it sees them as they lie."""
+    a = matrix.copy()
+    n = a.shape[1]
+    q, r = np.zeros_like(a), np.zeros((n, n))
+    for k in range(n):
+        r[k, k] = np.sqrt(np.dot(a[:, k], a[:, k]))
+        q[:, k] = a[:, k] / r[k, k]
+        for j in range(k + 1, n):
+            r[k, j] = np.dot(q[:, k], a[:, j])
+            a[:, j] -= q[:, k] * r[k, j]
+    return (r * r * r).sum() + q.sum()
+
+
+def orthonormal_in_place(a):
+    """The caller's matrix, and its shadow."""
+    n = a.shape[1]
+    r = np.zeros((n, n))
+    for k in range(n):
+        r[k, k] = np.sqrt(np.dot(a[:, k], a[:, k]))
+        a[:, k] /= r[k, k]
+        for j in range(k + 1, n):
+            r[k, j] = np.dot(a[:, k], a[:, j])
+            a[:, j] -= a[:, k] * r[k, j]
+    return (r * r * r).sum() + a[0].sum()
+
+
+def columns_in_each_step(a, steps):
+    for _ in range(steps):
+        for k in range(a.shape[1]):
+            for j in range(k):
+                a[:, k] -= 0.1 * a[:, j] * np.dot(a[:, j], a[:, k])
+        a += 0.01 * a * a
+    return (a * a).sum()
+
+
+def columns_read_in_each_step(a, x, steps):
+    for _ in range(steps):
+        for k in range(a.shape[1]):
+            x[k % x.size] += 0.1 * np.dot(a[:, k], a[:, k]) * x[(k + 1) % x.size]
+        x *= 0.5 * x
+    return x.sum()
+
+
+VECTOR_ROWS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
+    (convolved, (some(20, 19), some(3, 19), 6), ("x", "w")),
+    (convolved_row_by_row, (some(30, 21), some(3, 21)), ("x", "w")),
+    (orthonormal, (CHANCE.normal(size=(44, 24)),), ("matrix",)),
+    (orthonormal_in_place, (CHANCE.normal(size=(45, 33)),), ("a",)),
+    (columns_in_each_step, (CHANCE.normal(size=(45, 13)) / 3, 5), ("a",)),
+    (columns_read_in_each_step, (some(45, 23), some(23), 6), ("a", "x")),
+]
+"""Sums of many terms, which are added up in vectors."""
+
+
 def compiled(function: Callable[..., Any], memory: Any, opt: int = 1) -> mutad.CompiledFunction:
     return mutad.compile(function, grad=True, opt=opt, memory=memory)
 
@@ -377,13 +457,14 @@ def least_of(
     arguments: tuple[Any, ...],
     wrt: tuple[str, ...],
     disk: str = "",
+    opt: int = 1,
 ) -> tuple[int, list[bytes]]:
     """The least budget, by what errors say: those of loops that come later know of those before."""
     least = 1
     for _ in range(4):
         try:
             given = (least, disk) if disk else least
-            return least, outcome(compiled(function, given), arguments, wrt)
+            return least, outcome(compiled(function, given, opt), arguments, wrt)
         except MemoryError as error:
             found = re.search(r"at least (\d+)", str(error))
             assert found is not None

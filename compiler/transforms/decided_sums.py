@@ -1,0 +1,37 @@
+"""Which sums a pass takes in another order: the gradient that runs no step again decides for all functions.
+
+Passes that reorder the additions of a nest look at what is around it, and that differs between a loop and the
+function of one of its steps. Within a budget both are in the module, first the gradient that saves all. So a
+pass asks here: of the functions of steps it may change only sums that it has changed in that gradient, too.
+A sum is known by its place in the source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects import func
+from xdsl.ir import Operation
+
+from ...dialects import activation
+
+IN_STEPS = {activation.CHECKPOINTED, activation.LIVE}
+"""The attributes of functions that belong to the gradient that runs steps again."""
+
+
+@dataclass
+class DecidedSums:
+    """What one pass did in one module."""
+
+    places: set[object] = field(default_factory=set[object])
+
+    def may_change(self, function: func.FuncOp, sum_: Operation) -> bool:
+        return not runs_steps(function) or sum_.location in self.places
+
+    def changed(self, sum_: Operation) -> None:
+        self.places.add(sum_.location)
+
+
+def runs_steps(function: func.FuncOp) -> bool:
+    """Whether a function is the gradient that runs steps again, or one of its steps."""
+    return not IN_STEPS.isdisjoint(function.attributes)
