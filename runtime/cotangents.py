@@ -21,7 +21,7 @@ def describe(spec: Spec) -> str:
         case "none":
             return "None"
         case "scalar":
-            return f"a scalar of type {spec['type'].replace('py_', '')}"
+            return f"a scalar of type {keys.SCALARS[spec['type']].__name__}"
         case "tuple":
             return f"a tuple of {len(spec['items'])}"
         case _:

@@ -75,7 +75,7 @@ ATTRIBUTES = {
 def no_function(value: Any) -> str:
     """What a value is that is no Python function, and what to compile instead."""
     kind = type(value).__name__
-    home = str(getattr(value, "__module__", "")).partition(".")[0]
+    home = str(getattr(value, "__module__", None) or kind).partition(".")[0]
     if isinstance(value, str | list | tuple) or (home, kind) == ("numba", "Signature"):
         return f"{kind}: {SIGNATURES}"
     if isinstance(value, property | functools.cached_property):

@@ -80,9 +80,13 @@ def refuse_overlapping_themselves(
 
 
 def no_scalar(dispatcher: Dispatcher, found: Specialization) -> str:
+    way_out = {
+        "none": "return a number, or use pullback",
+        "scalar": "return the float that it is made of",
+    }.get(found.results["kind"], "use vjp, pullback or jacobian")
     return (
         f"grad, hvp and hessian need a function that returns one float; "
-        f"{dispatcher.function.__qualname__} returns {describe(found.results)}: use vjp, pullback or jacobian"
+        f"{dispatcher.function.__qualname__} returns {describe(found.results)}: {way_out}"
     )
 
 

@@ -8,7 +8,8 @@ Whatever cannot be compiled is refused here, with the parameter's name and a way
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from itertools import combinations
 from operator import floordiv, mul
 from typing import Any
@@ -185,6 +186,13 @@ def _refusal(value: Any, x: str) -> str:
         ]
         arrays = ", ".join([f"{x}.{name}" for name in parts])
         return f"{shown} is no array: pass {arrays or f'the arrays of {x}.tocsr()'}"
+    if isinstance(value, np.random.RandomState):
+        return f"{shown} is not supported: pass a generator, np.random.default_rng(seed)"
+    if isinstance(value, memoryview | array.array):
+        return f"{shown} is not supported: pass np.asarray({x})"
+    if isinstance(value, Iterable):
+        made = "sorted" if isinstance(value, Set) else "list"
+        return f"{shown} is not supported: pass {made}({x})"
     return (
         f"{shown} is not supported: pass arrays, numbers, strings, None, or tuples, dicts and objects "
         "that hold them"

@@ -329,7 +329,7 @@ def selected(flat: Flat, made: Parts, wrt: Any, *, some: bool = False) -> Select
     ) < len(items):
         raise ValueError(f"wrt names a parameter twice: {wrt!r}")
     positions = dict[int, None]()
-    for name, item in zip(names, items, strict=True):
+    for item in items:
         if isinstance(item, int):
             positions[item] = None
             continue
@@ -337,7 +337,7 @@ def selected(flat: Flat, made: Parts, wrt: Any, *, some: bool = False) -> Select
         if not floats and not some:
             what = "holds no floats" if item.items else "is no float"
             raise TypeError(
-                f"{name!r} has no derivative, it {what}: derivatives are with respect to floats"
+                f"{item.name!r} has no derivative, it {what}: derivatives are with respect to floats"
             )
         positions.update(dict.fromkeys(floats))
     return Selection(items, single, tuple(positions))

@@ -199,7 +199,10 @@ class Receipt:
             table.add_row(*place, s.name, s.bytes_shown, s.formula_shown)
             previous = here
         out = io.StringIO()
-        console = Console(file=out, width=10_000, color_system=None, markup=False, highlight=False)
+        console = Console(
+            file=out, width=10_000, color_system=None, markup=False, highlight=False,
+            force_jupyter=False,
+        )  # fmt: skip
         console.print(table)
         head, *rows = [line.rstrip() for line in out.getvalue().splitlines()]
         lines = [head]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dis
 import functools
+import inspect
 import pickle
 import pydoc
 import traceback
@@ -160,6 +162,29 @@ def test_what_compiled_code_raises_comes_with_lines_of_the_program(
             assert entry.f_lineno == place.lineno  # what asks the frame sees the same line
             assert ".0" not in entry.f_code.co_varnames  # IPython shows the arguments of a frame
             assert caught.value.__context__ is None
+
+
+@mutad.compile
+def element_behind(x, i):
+    i += 1
+    return x[i]
+
+
+def test_an_entry_has_the_function_and_an_instruction() -> None:
+    """IPython shows the function's source, from the line that its code begins at. Its `executing` looks for
+    the instruction, and goes back until it finds one."""
+    lines, first = inspect.getsourcelines(element_behind.__wrapped__)
+    for _ in range(2):
+        with pytest.raises(IndexError) as caught:
+            element_behind(np.ones(3), 5)
+        last: Any = caught.value.__traceback__
+        while last.tb_next is not None:
+            last = last.tb_next
+        frame = last.tb_frame
+        assert inspect.getsourcelines(frame) == (lines, first)
+        assert (frame.f_lineno, last.tb_lineno) == (first + 3, first + 3)
+        assert last.tb_lasti in [one.offset for one in dis.get_instructions(frame.f_code)]
+        traceback.clear_frames(caught.value.__traceback__)
 
 
 def test_what_is_checked_raises_with_lines_of_the_program() -> None:

@@ -369,7 +369,7 @@ def test_an_entry_of_a_traceback_holds_nothing_of_the_caller() -> None:
 )
 def test_the_function_around_a_line(tmp_path: Path, text: str, line: int, name: str) -> None:
     (tmp_path / "code.py").write_text(text)
-    assert function_at(str(tmp_path / "code.py"), line) == name
+    assert function_at(str(tmp_path / "code.py"), line)[0] == name
 
 
 def test_the_function_in_front_of_an_entry_is_called_as_the_users() -> None:

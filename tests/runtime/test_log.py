@@ -139,3 +139,18 @@ def test_receipts_and_programs_are_shown_in_notebooks() -> None:
     assert "<" in g.explain(np.ones(3))._repr_html_()
     g(np.ones(3))
     assert "<" in g.inspect._repr_html_()
+
+
+def squares(x):
+    x **= 2
+    x **= 2
+    return x.sum()
+
+
+def test_receipts_are_texts_in_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There rich would display what is printed to a file of ours."""
+    receipt: Any = mutad.compile(squares, grad=True, opt=0).explain(np.ones(3))
+    expected = repr(receipt)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert repr(receipt) == expected
+    assert "x **= 2" in expected

@@ -2772,3 +2772,78 @@ def square_of_a_list(values):
 @wrong("d**2", "`**` of `d`, a dict", "compute with what is in them", lambda d: d["a"] ** 2)
 def square_of_a_dict(d):
     return d**2
+
+
+# --- And its first calls.
+
+
+@mutad.compile(grad=True)
+def is_large(x):
+    return x.sum() > 1.0
+
+
+@mutad.compile(grad=True)
+def whole_sum(x):
+    return int(x.sum())
+
+
+@mutad.compile(grad=True)
+def doubles(x):
+    x *= 2.0
+
+
+@mutad.compile(grad=True)
+def rate_of(settings):
+    return settings["rate"] * 2.0
+
+
+wrong_call(
+    "the gradient of a bool",
+    lambda: is_large.grad(X()),
+    "returns a scalar of type bool: return the float that it is made of",
+    lambda: (mutad.grad(lambda x: x.sum() - 1.0)(X()), np.ones(3)),
+)
+wrong_call(
+    "the gradient of an int result",
+    lambda: whole_sum.grad(X()),
+    "returns a scalar of type int: return the float that it is made of",
+    lambda: (mutad.grad(lambda x: x.sum())(X()), np.ones(3)),
+)
+wrong_call(
+    "the gradient of nothing",
+    lambda: doubles.grad(X()),
+    "returns None: return a number, or use pullback",
+    lambda: (doubles.pullback(mutad.Duplicated(X(), np.ones(3)))[0], None),
+)
+wrong_call(
+    "the gradient of a dict of ints",
+    lambda: rate_of.grad({"rate": 2}),
+    "'settings' has no derivative, it holds no floats",
+    lambda: (rate_of.grad({"rate": 2.0}), {"rate": 2.0}),
+)
+wrong_call(
+    "compile of a method of an array", lambda: mutad.compile(X().sum), "write a function that"
+)
+wrong_call(
+    "a range",
+    lambda: total(range(3)),
+    "range is not supported: pass list.x.",
+    lambda: (total(np.array(list(range(3)), float)), 3.0),
+)
+wrong_call("a set", lambda: total({1.0, 2.0}), "set is not supported: pass sorted.x.")
+wrong_call("a generator of Python", lambda: total(v for v in [1.0]), "pass list.x.")
+wrong_call(
+    "a buffer",
+    lambda: total(memoryview(X())),
+    "memoryview is not supported: pass np.asarray.x.",
+    lambda: (total(np.asarray(memoryview(X()))), X().sum()),
+)
+wrong_call(
+    "a RandomState", lambda: total(np.random.RandomState(1)), "pass a generator, np.random.def"
+)
+wrong_call(
+    "a gradient that is called",
+    lambda: energy.grad(wrt="x")(X()),
+    "missing .* required positional argument",
+    lambda: (energy.grad(X(), 1.0, wrt="x"), mutad.grad(energy, wrt="x")(X(), 1.0)),
+)
