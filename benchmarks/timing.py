@@ -18,6 +18,9 @@ console.width = max(console.width, 110)  # wide enough for every table, where th
 
 Call = Callable[[], object]
 
+REST = 0.01
+"""Seconds between measurements."""
+
 
 def interleaved(
     contestants: Mapping[str, Call],
@@ -31,8 +34,9 @@ def interleaved(
     """The median seconds of one call of each contestant, or what else is picked of all rounds.
 
     A measurement repeats a call until it lasts about `seconds`. Each is called twice before, so that
-    nothing compiles while the clock runs. A contestant that used up its patience (in seconds) sits out the
-    rounds that are left.
+    nothing compiles while the clock runs. Before each measurement the contestant is called once, and all
+    rest: threads of the one before may go on after its call, and processor time is that of the process. A
+    contestant that used up its patience (in seconds) sits out the rounds that are left.
     """
     repeats = {name: _repeats(call, seconds, clock) for name, call in contestants.items()}
     times: dict[str, list[float]] = {name: [] for name in contestants}
@@ -42,6 +46,8 @@ def interleaved(
         for _ in range(rounds):
             for name, call in contestants.items():
                 if sum(times[name]) * repeats[name] < patience:
+                    call()
+                    time.sleep(REST)
                     times[name].append(_measure(call, repeats[name], clock))
     finally:
         if collecting:
