@@ -183,7 +183,7 @@ ALGEBRA = (
     ),
     Program(
         durbin,
-        lambda r, n: (0.5 ** np.arange(1.0, n + 1.0) * r.uniform(0.5, 1.0, n),),
+        lambda r, n: (0.3 / np.arange(1.0, n + 1.0) ** 2 * r.uniform(0.5, 1.0, n),),
         (100, 1000, 3000, 8000),
         8,
         ("r",),
