@@ -20,6 +20,7 @@ from .sizes.step_sizes import MeasureSteps
 from .sizes.work_size import MeasureWork
 from .transforms.assume_extents import AssumeExtents
 from .transforms.assume_lengths import AssumeLengths
+from .transforms.carried_extents import CarriedExtents
 from .transforms.check_claims import CheckClaims
 from .transforms.close_counters import CloseCounters
 from .transforms.collect_products import CollectProducts
@@ -77,6 +78,7 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     FuseElementwise(),  # one map for each operation of NumPy is many
     FoldConstants(),  # slices and shapes shrink to what is not known
     DropCarried(),  # an array that keeps its place has one name
+    CarriedExtents(),  # arrays that change places have one index space
     MoveConditions(),  # the reverse sweep reverses bodies
     PromoteScalars(),  # stores kill cells, never values
     CloseCounters(),  # the length of a list that grows is affine in the iteration
@@ -212,6 +214,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistRaises,
     RaiseAdjoints,
     RaiseLoops,
+    CarriedExtents,
     CheckClaims,
     CloseCounters,
     CollectProducts,

@@ -434,9 +434,9 @@ class MapOp(IRDLOperation):
     A map with a `window` gathers (`gather-adds`): `window(%n, %m) shifts [0, 1, 2, 1] zeros [0]`. Its
     inputs have n x m elements: point p reads the element p - (0, 1) of the first and p - (2, 1) of the
     second. Where that is none, the inputs numbered in `zeros` are 0, and the others the element that is
-    nearest. It reads nothing that it writes. With `fresh [1, 1]` the points p where p - (1, 1) is in the
-    window store what the others add. With an `origin(%i, %j)` all that is said of p is said of p + (i, j):
-    the map is a part of a larger one (`fuse-rows`).
+    nearest. It reads nothing that it writes. Of an empty window there are no points. With `fresh [1, 1]`
+    the points p where p - (1, 1) is in the window store what the others add. With an `origin(%i, %j)` all
+    that is said of p is said of p + (i, j): the map is a part of a larger one (`fuse-rows`).
     """
 
     name = "array.map"
@@ -726,6 +726,10 @@ class IndexOp(IRDLOperation):
             },
             result_types=[IndexType()],
         )
+
+
+ENTRY_EQUAL = "mutad: extents differ that the entry has found equal"
+"""The message of a check that the entry of the function has made of its arguments: it holds anywhere."""
 
 
 @irdl_op_definition

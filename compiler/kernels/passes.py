@@ -12,6 +12,7 @@ from .emulate_launches import EmulateLaunches
 from .find_extremes import FindExtremes
 from .inspect_checks import InspectChecks
 from .outline_kernels import OutlineKernels
+from .running_sums import RunningSums
 from .same_choices import SameChoices
 from .save_bytes import SaveBytes
 
@@ -21,6 +22,7 @@ DEVICE_PASSES: tuple[type[ModulePass], ...] = (
     SameChoices,
     ChooseLoads,
     InspectChecks,
+    RunningSums,
     OutlineKernels,
     CheckSpaces,
     BlockSums,

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from xdsl.dialects import func
+from xdsl.dialects import func, memref
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import ad, array
 from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis, enclosing_loops
-from ..analysis.carried_cells import cell_of
+from ..analysis.carried_cells import cell_of, is_outside
 from ..analysis.views import is_memref
 from ..rules import accesses
 from . import nest_kernels
@@ -101,11 +101,20 @@ def is_sum_of_loop(cell: SSAValue, touching: Sequence[Operation]) -> bool:
     around = set(enclosing_loops(owner))
     for op in touching:
         loop = next(reversed(enclosing_loops(op)), None)
-        if loop is not None and loop not in around and combines(op, cell):
-            inside = [other for other in touching if loop.is_ancestor(other)]
-            if all(isinstance(other, array.MapOp) for other in inside):
-                return True
+        if loop is None or loop in around or not combines(op, cell):
+            continue
+        if is_left_to_maps([one for one in touching if loop.is_ancestor(one)], loop):
+            return True
     return False
+
+
+def is_left_to_maps(touching: Sequence[Operation], loop: array.LoopOp) -> bool:
+    """Whether the host only stores to a variable in a loop, and numbers that it had before."""
+    return all(
+        isinstance(op, array.MapOp)
+        or (isinstance(op, memref.StoreOp) and is_outside(op.value, loop))
+        for op in touching
+    )
 
 
 def combines(op: Operation, cell: SSAValue) -> bool:
@@ -113,7 +122,7 @@ def combines(op: Operation, cell: SSAValue) -> bool:
     if not isinstance(op, array.MapOp):
         return False
     outs = zip(op.outs, op.out_kinds, strict=True)
-    return any(kind != "store" and cell_of(m) is cell for m, kind in outs)
+    return any((kind != "store" or not op.extents) and cell_of(m) is cell for m, kind in outs)
 
 
 def segments_of(function: func.FuncOp, alias: AliasAnalysis) -> dict[SSAValue, set[SSAValue]]:

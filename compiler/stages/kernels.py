@@ -15,6 +15,7 @@ def kernels(c: Compilation) -> None:
     from ..kernels.choose_loads import ChooseLoads
     from ..kernels.inspect_checks import InspectChecks
     from ..kernels.outline_kernels import OutlineKernels
+    from ..kernels.running_sums import RunningSums
     from ..kernels.same_choices import SameChoices
     from ..transforms.hoist_allocs import HoistAllocs
     from ..transforms.hoist_invariants import HoistInvariants
@@ -23,7 +24,7 @@ def kernels(c: Compilation) -> None:
     choices = SameChoices(), ChooseLoads(), InspectChecks(fixed)
     # what blocks leave of a sum is allocated before the loop, so that a graph can replay it
     hoists = HoistInvariants(divisions=True), HoistAllocs()
-    c.run([*choices, OutlineKernels(fixed), *hoists, CheckSpaces(), BlockSums()])
+    c.run([*choices, RunningSums(), OutlineKernels(fixed), *hoists, CheckSpaces(), BlockSums()])
 
 
 def emulated(c: Compilation) -> None:

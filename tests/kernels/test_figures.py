@@ -14,7 +14,7 @@ from on_device import on_device, on_host
 from race_oracle import watched
 
 import mutad
-from benchmarks import device_figures
+from benchmarks import device_figures, gpu
 from benchmarks.kernels import jacobi_slices
 
 
@@ -91,6 +91,14 @@ def test_a_shadow_that_is_first_touched_is_not_read() -> None:
     first, again = (k for k in kernels if "iteration" in k.launched)
     assert (first.loads, first.stores, first.least) == (32, 8, 16)
     assert (again.loads, again.stores, again.least) == (32, 8, 16)
+
+
+@pytest.mark.parametrize(("program", "most"), [(gpu.linear, 2.0), (gpu.nonlinear, 3.5)])
+def test_gradients_of_stencils_move_few_bytes(program: Any, most: float) -> None:
+    """A step of the primal reads a grid and writes one, 16 bytes a point."""
+    compiled = mutad.compile(program, grad=True, target="cuda:sm_90")
+    given = np.ones((9, 9)), np.ones((9, 9)), 0.1, 3
+    assert gpu.bytes_of_gradient(compiled, given) / 16 <= most
 
 
 def test_what_iterations_copy_whole_is_exchanged() -> None:

@@ -310,6 +310,45 @@ def test_loops_that_save_are_replayed(
     np.testing.assert_allclose(outcomes[0], wanted, rtol=1e-13)
 
 
+def added_each_time(u, k, steps):
+    total, other = 0.0, 1.0
+    for _ in range(steps):
+        u[1:-1] += k * (u[:-2] - 2 * u[1:-1] + u[2:])
+        total -= 0.5 * (u * u).sum()
+        other += u.sum() * u[1:].mean()
+    return total * other
+
+
+def asked_each_time(u, k, steps):
+    total = 0.0
+    for _ in range(steps):
+        u[1:-1] += k * (u[:-2] - 2 * u[1:-1] + u[2:])
+        s = (u * u).sum()
+        if s < 0.001:
+            s = 2.0
+        total += s
+    return total
+
+
+@pytest.mark.parametrize("program", [added_each_time, asked_each_time])
+def test_what_a_loop_adds_of_its_sums_stays_on_the_device(
+    program: Callable[..., Any], emulation: EmulatedDriver
+) -> None:
+    f, g = compiled(program)
+    driver().state[device.UNIT] = 1
+    outcomes: list[Any] = []
+    for least in (2, 1 << 40):
+        driver().state[device.LEAST] = least
+        before = driver().replays
+        outcomes.append(f(there(waves(300)), 0.01, 17))
+        assert (driver().replays > before) == (least == 2 and program is added_each_time)
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0] == pytest.approx(program(waves(300), 0.01, 17), rel=1e-13)
+    found = f.grad(there(waves(300)), 0.01, 17, wrt=("u", "k"))
+    for one, wanted in zip(found, g.grad(waves(300), 0.01, 17, wrt=("u", "k")), strict=True):
+        np.testing.assert_allclose(here(one), wanted, rtol=1e-12)
+
+
 def flat(found: Any) -> Any:
     value, (du, *others) = found
     return np.array([value, *du, *others])

@@ -303,7 +303,7 @@ class Mismatches:
             e.insert(array.RaiseIfOp(either(e, self.broken), "SystemError", BROKEN))
 
 
-BROKEN = "mutad: extents differ that the entry has found equal"
+BROKEN = array.ENTRY_EQUAL
 
 
 def pair_of(left: SSAValue, right: SSAValue) -> frozenset[object]:
