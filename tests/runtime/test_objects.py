@@ -493,3 +493,17 @@ def test_an_object_that_has_every_attribute():
 
     with pytest.raises(mutad.CompileError, match="its class defines __getattr__"):
         doubled(np.ones(2), Answering())
+
+
+def test_defaults_are_enough_to_look_at_a_function():
+    @mutad.compile(grad=True)
+    def chosen(n=1.0, mode="twice"):
+        return n * n if mode == "twice" else n
+
+    @mutad.compile(grad=True)
+    def named(n=1.0):
+        return {"square": n * n}
+
+    for function in (chosen, named):
+        assert function.explain().saved_bytes == 0
+        assert "func.func" in function.inspect("frontend")

@@ -2808,6 +2808,26 @@ def class_with_new(x):
     return ByNew(x[0]).n
 
 
+@wrong("x(0)", "'numpy.ndarray' object is not callable", "", None)
+def array_that_is_called(x):
+    return x(0)
+
+
+@wrong("n(0)", "'int' object is not callable", "", None)
+def number_that_is_called(n):
+    return n(0)
+
+
+@wrong(
+    "np.zeros((i, 2))",
+    "an integer is needed here, not an array of rank 1",
+    "take one element of it",
+    lambda i: np.zeros((i[0], 2)),
+)
+def shape_of_an_array(i):
+    return np.zeros((i, 2))
+
+
 # --- And its first calls.
 
 

@@ -95,7 +95,7 @@ class Calls(Expressions):
         if made is not None:
             return made
         if not isinstance(function, Static):
-            raise self.refusal(node, "this is no Python function, and is not compiled")
+            raise self.refusal(node, f"{library.ways_out.kind_of(function)} object is not callable")
         callee = self.plain(library_code.as_numpy(function.object))
         special = library_code.planned(self, callee, args, kwargs, node)
         if special is None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...diagnostics import ELSEWHERE, INSTALLED, is_library
-from ..values import Array, Value
+from ..values import NUMPY_DTYPE, Array, Scalar, Value
 
 LEGACY = "draw from a generator, rng = np.random.default_rng(seed), that is passed"
 """NumPy's global generator, and Python's, belong to the process."""
@@ -243,6 +243,19 @@ def of_printed(value: Value) -> tuple[str, str]:
     if isinstance(value, Array):
         return "the `repr` of an array is not compiled", 'show it as `str` does: f"x={x}"'
     return "this cannot be printed from compiled code", "print numbers, strings and arrays"
+
+
+def kind_of(value: Value) -> str:
+    """The name of a value's class, as CPython has it."""
+    match value:
+        case Array():
+            return "'numpy.ndarray'"
+        case Scalar(type_) if type_ in NUMPY_DTYPE:
+            return f"'numpy.{NUMPY_DTYPE[type_].type.__name__}'"
+        case Scalar(type_):
+            return f"'{type_.removeprefix('py_')}'"
+        case _:
+            return f"'{type(value).__name__.lower()}'"
 
 
 def of_class(cls: type) -> str:
