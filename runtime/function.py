@@ -295,10 +295,10 @@ class CompiledFunction(Generic[P, R]):
     def _taken_apart(self, args: Any, kwargs: Any, wrt: Any) -> Any:
         """Of arguments that hold objects: the function of their parts, the parts, `wrt` as their names."""
         d = self._dispatcher
-        if not args and not kwargs:
-            if not d.latest_has_code:
-                return None
+        if not args and not kwargs and d.latest_has_code:
             return d.latest, (), None if wrt is None else objects.float_names(d.latest, wrt)
+        if not args and not kwargs and len(d.defaults) < len(d.parameters):
+            return None
         bound = d.bind(*args, **kwargs)
         if not d.has_objects(bound):
             return None

@@ -9,7 +9,7 @@ Whatever cannot be compiled is refused here, with the parameter's name and a way
 from __future__ import annotations
 
 import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import combinations
 from operator import floordiv, mul
 from typing import Any
@@ -190,7 +190,7 @@ def _refusal(value: Any, x: str) -> str:
         return f"{shown} is not supported: pass a generator, np.random.default_rng(seed)"
     if isinstance(value, memoryview | array.array):
         return f"{shown} is not supported: pass np.asarray({x})"
-    if isinstance(value, Iterable):
+    if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
         made = "sorted" if isinstance(value, Set) else "list"
         return f"{shown} is not supported: pass {made}({x})"
     return (

@@ -108,7 +108,8 @@ def _layout(kind: type) -> Layout | None:
 
     def names_of(value: Any) -> tuple[str, ...]:
         own = tuple(n for n in slots if hasattr(value, n))
-        return own + tuple(getattr(value, "__dict__", ()))
+        others: Any = getattr(value, "__dict__", None)  # by its `__getattr__` anything
+        return own + (tuple(others) if isinstance(others, dict) else ())
 
     return Layout(names_of, lambda v: [getattr(v, n) for n in names_of(v)])
 

@@ -130,7 +130,7 @@ class Frame:
         return (*self.path, *self.turns)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LocalFunction:
     """A nested `def` or lambda: called where its defining frame's names are visible."""
 
@@ -141,6 +141,9 @@ class LocalFunction:
 
     def __hash__(self) -> int:
         return id(self.node)
+
+    def __repr__(self) -> str:
+        return f"the function {getattr(self.node, 'name', 'of a lambda')}"
 
     def consists_of(self) -> tuple[Value | None, ...]:
         """Its defaults: the names that it reads are its frame's."""

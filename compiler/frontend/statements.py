@@ -332,7 +332,7 @@ class Statements(Raising, Unpacking):
                 return form, [value]
             case NoneValue():
                 return "None", []
-            case Static(str() | np.dtype() as text):
+            case Static(str() | np.dtype() | type(__module__="builtins" | "numpy") as text):
                 return formatting.escaped(repr(text) if quoted else str(text)), []
             case FixedList(items):
                 return self.shown_items(items, "[{}]")

@@ -472,3 +472,38 @@ def test_pullback_takes_defaults_as_they_are() -> None:
     p, shadow = {"x": np.array([1.0, 2.0])}, {"x": np.zeros(2)}
     assert scaled.pullback(mutad.Duplicated(p, shadow), cotangent=1.0) == (15.0, ())
     np.testing.assert_array_equal(shadow["x"], [6.0, 12.0])
+
+
+class Answering:
+    """Has an attribute of every name, by its own words."""
+
+    __slots__ = ("n",)
+
+    def __init__(self):
+        self.n = 1.0
+
+    def __getattr__(self, name: str) -> int:
+        return 3
+
+
+def test_an_object_that_has_every_attribute():
+    @mutad.compile
+    def doubled(x, _other):
+        return x * 2.0
+
+    with pytest.raises(mutad.CompileError, match="its class defines __getattr__"):
+        doubled(np.ones(2), Answering())
+
+
+def test_defaults_are_enough_to_look_at_a_function():
+    @mutad.compile(grad=True)
+    def chosen(n=1.0, mode="twice"):
+        return n * n if mode == "twice" else n
+
+    @mutad.compile(grad=True)
+    def named(n=1.0):
+        return {"square": n * n}
+
+    for function in (chosen, named):
+        assert function.explain().saved_bytes == 0
+        assert "func.func" in function.inspect("frontend")

@@ -12,6 +12,7 @@ import copy
 import datetime
 import decimal
 import fractions
+import io
 import itertools
 import json
 import logging
@@ -32,6 +33,8 @@ import numpy as np
 import scipy.integrate
 import scipy.optimize
 import scipy.sparse
+import scipy.special
+import scipy.stats
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 import mutad
@@ -1334,7 +1337,7 @@ def today(x):
 @wrong(
     'decimal.Decimal("0.1")',
     "objects of class Decimal are not compiled",
-    "use a dataclass",
+    ASIDE,
     lambda x: exact_tenth(),
 )
 def exact_decimal(x):
@@ -1344,7 +1347,7 @@ def exact_decimal(x):
 @wrong(
     "fractions.Fraction(1, 3)",
     "objects of class Fraction are not compiled",
-    "use a dataclass",
+    ASIDE,
     lambda x: exact_third(),
 )
 def exact_fraction(x):
@@ -2772,6 +2775,57 @@ def square_of_a_list(values):
 @wrong("d**2", "`**` of `d`, a dict", "compute with what is in them", lambda d: d["a"] ** 2)
 def square_of_a_dict(d):
     return d**2
+
+
+@wrong(
+    "scipy.stats.norm.cdf",
+    "attribute `.cdf` of norm_gen objects is not compiled",
+    "write its formula, with functions of NumPy and scipy.special",
+    lambda x: 0.5 * scipy.special.erfc(-x / math.sqrt(2.0)),
+)
+def normal_distribution(x):
+    return scipy.stats.norm.cdf(x)
+
+
+@wrong('io.StringIO("a")', "its class defines __new__", ASIDE, lambda x: x.sum())
+def class_of_the_library(x):
+    return x.sum() if io.StringIO("a") else 0.0
+
+
+def made_by_new(x):
+    return Grid(x[0]).n
+
+
+class ByNew:
+    def __new__(cls, n):
+        made = object.__new__(cls)
+        made.n = n
+        return made
+
+
+@wrong("ByNew(x[0])", "its class defines __new__", "a class with `__init__`", made_by_new)
+def class_with_new(x):
+    return ByNew(x[0]).n
+
+
+@wrong("x(0)", "'numpy.ndarray' object is not callable", "", None)
+def array_that_is_called(x):
+    return x(0)
+
+
+@wrong("n(0)", "'int' object is not callable", "", None)
+def number_that_is_called(n):
+    return n(0)
+
+
+@wrong(
+    "np.zeros((i, 2))",
+    "an integer is needed here, not an array of rank 1",
+    "take one element of it",
+    lambda i: np.zeros((i[0], 2)),
+)
+def shape_of_an_array(i):
+    return np.zeros((i, 2))
 
 
 # --- And its first calls.

@@ -47,6 +47,14 @@ def stars_and_prints(x):
 
 
 @on(POINT)
+def dtypes_and_classes_are_texts(x):
+    if str(x.dtype) != "float64" or x.ndim > 1:
+        raise TypeError(f"{x.dtype} of {type(x)} and {x.ndim} axes")
+    print(x.dtype, f"{x.dtype!r}: {type(x)}", [x.dtype], f"{float} {np.float32}")
+    return x.astype(np.promote_types(x.dtype, np.dtype("f4"))).sum() * np.can_cast(int, x.dtype)
+
+
+@on(POINT)
 def the_largest_of_one(x):
     found = [v for v in x if v > 2.0]
     return max(*found)

@@ -95,7 +95,7 @@ class Calls(Expressions):
         if made is not None:
             return made
         if not isinstance(function, Static):
-            raise self.refusal(node, "this is no Python function, and is not compiled")
+            raise self.refusal(node, f"{library.ways_out.kind_of(function)} object is not callable")
         callee = self.plain(library_code.as_numpy(function.object))
         special = library_code.planned(self, callee, args, kwargs, node)
         if special is None:
@@ -300,9 +300,9 @@ class Calls(Expressions):
         return self.e.constant(written.is_callable(self.one(args, node)), "py_bool")
 
     def builtin_str(self, args: list[Value], node: ast.Call) -> Value:
-        """Of a class, or of a string."""
+        """Of a class, a dtype or a string."""
         value = self.one(args, node)
-        if not isinstance(value, Static) or not isinstance(value.object, str | type):
+        if not isinstance(value, Static) or not isinstance(value.object, str | type | np.dtype):
             raise self.refusal(node, "`str` of this is not compiled", "write it in an f-string")
         return Static(str(value.object))
 

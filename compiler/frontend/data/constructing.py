@@ -22,7 +22,7 @@ from ...diagnostics import CompileError
 from .. import choices, exceptions, formatting, scalars
 from ..frames import Unready
 from ..library.set_attributes import like
-from ..library.ways_out import of_function
+from ..library.ways_out import of_class
 from ..values import (
     Array,
     Choice,
@@ -129,10 +129,8 @@ class Constructing(ObjectOperators):
         if issubclass(cls, enum.Enum):
             return self.enum_by_value(cls, args, node)
         if (reason := refuse_class(cls)) is not None:
-            raise self.refusal(
-                node, f"objects of class {cls.__name__} are not compiled: {reason}",
-                of_function(cls) or "use a dataclass, or a class with `__init__`",
-            )  # fmt: skip
+            what = f"objects of class {cls.__name__} are not compiled: {reason}"
+            raise self.refusal(node, what, of_class(cls))
         if is_named_tuple(cls):
             return self.named_tuple(cls, args, kwargs, node)
         made = self.objects.make(cls, cls.__name__, self.e.block)

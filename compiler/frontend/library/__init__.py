@@ -183,6 +183,7 @@ FUNCTIONS: dict[Any, Function] = {
     np.iinfo: positional("iinfo", 1, 1, facts.limits(np.iinfo)),
     np.result_type: lambda e, args, kwargs: facts.result_type(e, *args, **kwargs),
     np.promote_types: positional("promote_types", 2, 2, facts.of_dtypes(np.promote_types)),
+    np.dtype: positional("dtype", 1, 1, facts.of_dtypes(np.dtype)),
     np.can_cast: named("can_cast", ("from_", "to", "casting"), 2, facts.of_dtypes(np.can_cast)),
     np.issubdtype: positional("issubdtype", 2, 2, facts.issubdtype),
     np.squeeze: named("squeeze", ("a", "axis"), 1, facts.squeeze),

@@ -197,8 +197,8 @@ def as_index(e: Emitter, value: Value) -> Scalar:
         value = operand(e, value)
     if isinstance(value, Array):
         e.fail(
-            "indexing with an array is not supported",
-            way_out="loop over the positions, or use np.where for a mask",
+            f"an integer is needed here, not {describe(value)}",
+            way_out="take one element of it, or int(...)",
         )
     if not isinstance(value, Scalar) or value.type not in ("py_int", *INTEGERS):
         e.fail(

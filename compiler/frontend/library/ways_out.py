@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import random
+import sys
 import textwrap
 import types
 from collections.abc import Iterable
@@ -14,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..values import Array, Value
+from ...diagnostics import ELSEWHERE, INSTALLED, is_library
+from ..values import NUMPY_DTYPE, Array, Scalar, Value
 
 LEGACY = "draw from a generator, rng = np.random.default_rng(seed), that is passed"
 """NumPy's global generator, and Python's, belong to the process."""
@@ -243,8 +245,38 @@ def of_printed(value: Value) -> tuple[str, str]:
     return "this cannot be printed from compiled code", "print numbers, strings and arrays"
 
 
+def kind_of(value: Value) -> str:
+    """The name of a value's class, as CPython has it."""
+    match value:
+        case Array():
+            return "'numpy.ndarray'"
+        case Scalar(type_) if type_ in NUMPY_DTYPE:
+            return f"'numpy.{NUMPY_DTYPE[type_].type.__name__}'"
+        case Scalar(type_):
+            return f"'{type_.removeprefix('py_')}'"
+        case _:
+            return f"'{type(value).__name__.lower()}'"
+
+
+def of_class(cls: type) -> str:
+    """The way out where a class is called whose objects are not compiled."""
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None) or ""
+    foreign = cls.__module__ in sys.builtin_module_names or is_library(file) or INSTALLED in file
+    return of_function(cls) or (
+        ELSEWHERE if foreign else "use a dataclass, or a class with `__init__`"
+    )
+
+
+DISTRIBUTION = (
+    "write its formula, with functions of NumPy and scipy.special, or let Python run it: in a function with"
+    " @mutad.opaque (and @mutad.rule, if a derivative goes through it)"
+)
+
+
 def of_member(owner: object, name: str) -> str | None:
     """The way out of an attribute of an object that is a constant: of a method the general one."""
+    if type(owner).__module__.startswith("scipy.stats."):
+        return DISTRIBUTION
     if callable(getattr(type(owner), name, None)):
         return None
     return "read it outside, and pass its value as an argument"
