@@ -1,14 +1,22 @@
-"""`exp` and `tanh` of vectors as LLVM text, for CPUs with AVX-512, in the place of libmvec's.
+"""`exp`, `expm1`, `tanh` and `log` of vectors as LLVM text, for CPUs with AVX-512, in the place of libmvec's.
 
-Both begin with exp(x) = 2^n exp(r) for the integer n next to x / log(2), and with
+None has a slow way for large, small or special numbers, which are often what `np.where` leaves.
+`exp` and `tanh` begin with exp(x) = 2^n exp(r) for the integer n next to x / log(2), and with
 
     exp(r) - 1 = r + r^2 p(r),    |r| <= log(2) / 2
 
 where p interpolates at the Chebyshev nodes of that interval, behind 1/2: its error is 3e-17 of exp(r).
 
-- `exp` is within 1.2 ulp (libmvec's: 2.6), and has no slow way for large, small or special numbers: VSCALEFPD
-  multiplies by 2^n, and rounds as it should.
+- `exp` is within 1.2 ulp (libmvec's: 2.6). VSCALEFPD multiplies by 2^n, and rounds as it should.
 - `tanh` is e / (e + 2) with e = exp(2|x|) - 1 = 2^n (exp(r) - 1) + (2^n - 1), within 2.8 ulp.
+- `log` is that of 2^k (1 + f), where VGETMANTPD has -1/4 <= f < 1/2, and with s = f / (2 + f) it is
+
+      log(1 + f) = f - (f^2 / 2 - s (f^2 / 2 + s^2 q(s^2)))
+
+  as in fdlibm, where q interpolates at Chebyshev nodes (error 1e-18); it is within 1 ulp.
+- `expm1` is made of what `exp` is, within 2.7 ulp.
+
+(`log1p` by the same means has one more division's worth of work, and is slower than libmvec's.)
 """
 
 from __future__ import annotations
@@ -29,16 +37,28 @@ P = (
 )  # fmt: skip
 """Coefficients of p, lowest first."""
 
+Q = (
+    0.6666666666666666, 0.4000000000000794, 0.28571428567275936, 0.2222222304835159, 0.18181737626302938,
+    0.15388867805613718, 0.13209708242059462, 0.13609030262858499,
+)  # fmt: skip
+"""Coefficients of q, lowest first."""
+
 LOG2 = log(2.0)
 LOG2_LOW = 2.3190468138462996e-17
 """What log(2) has besides `LOG2`."""
+LOG2_SHORT, LOG2_REST = 0.6931471805592082, 7.371002565167799e-13
+"""log(2) in two parts: any exponent times the first one, of 40 bits, is exact."""
 ROUNDING = 1.5 * 2.0**52
 """A number that is added, and subtracted again, leaves the integer next to it."""
 SCALED = "llvm.x86.avx512.mask.scalef.pd.512"
+EXPONENT = "llvm.x86.avx512.mask.getexp.pd.512"
+MANTISSA = "llvm.x86.avx512.mask.getmant.pd.512"
+AROUND_ONE = 0b1011
+"""Mantissas from 3/4 to 3/2, NaN of negative numbers."""
 FINITE = 1000.0
 """The exponential of no number beyond is finite, or other than 0."""
 ONE = 44.0
-"""The hyperbolic tangent of half of it is 1."""
+"""The hyperbolic tangent of half of it is 1, and so is 1 less the exponential of its opposite."""
 
 
 class Lines:
@@ -60,13 +80,31 @@ class Lines:
 
     def least(self, a: str, number: float) -> str:
         """The smaller one; NaN stays."""
-        above = self.op("fcmp ogt", a, all_of(number))
-        return self.value(f"select <{LANES} x i1> {above}, {VECTOR} {all_of(number)}, {VECTOR} {a}")
+        return self.bounded("fcmp ogt", a, number)
+
+    def most(self, a: str, number: float) -> str:
+        """The larger one; NaN stays."""
+        return self.bounded("fcmp olt", a, number)
+
+    def bounded(self, beyond: str, a: str, number: float) -> str:
+        found = self.op(beyond, a, all_of(number))
+        return self.value(f"select <{LANES} x i1> {found}, {VECTOR} {all_of(number)}, {VECTOR} {a}")
 
     def scaled(self, a: str, n: str) -> str:
         """a * 2^n."""
         return self.value(
             f"call {VECTOR} @{SCALED}({VECTOR} {a}, {VECTOR} {n}, {VECTOR} zeroinitializer,"
+            " i8 -1, i32 4)"
+        )
+
+    def exponent(self, a: str) -> str:
+        return self.value(
+            f"call {VECTOR} @{EXPONENT}({VECTOR} {a}, {VECTOR} zeroinitializer, i8 -1, i32 4)"
+        )
+
+    def mantissa(self, a: str) -> str:
+        return self.value(
+            f"call {VECTOR} @{MANTISSA}({VECTOR} {a}, i32 {AROUND_ONE}, {VECTOR} zeroinitializer,"
             " i8 -1, i32 4)"
         )
 
@@ -82,12 +120,12 @@ def reduced(lines: Lines, x: str) -> tuple[str, str]:
     r = lines.call("fma", n, all_of(-LOG2), x)
     r = lines.call("fma", n, all_of(-LOG2_LOW), r)
     square = lines.op("fmul", r, r)
-    return n, lines.call("fma", square, polynomial(lines, r, square), r)
+    return n, lines.call("fma", square, polynomial(lines, P, r, square), r)
 
 
-def polynomial(lines: Lines, x: str, square: str) -> str:
-    """p(x) by Estrin's scheme: pairs side by side, then pairs of these."""
-    terms, power = [all_of(c) for c in P], x
+def polynomial(lines: Lines, coefficients: tuple[float, ...], x: str, square: str) -> str:
+    """A polynomial by Estrin's scheme: pairs side by side, then pairs of these."""
+    terms, power = [all_of(c) for c in coefficients], x
     while len(terms) > 1:
         pairs = [
             lines.call("fma", power, b, a) for a, b in zip(terms[::2], terms[1::2], strict=False)
@@ -99,12 +137,7 @@ def polynomial(lines: Lines, x: str, square: str) -> str:
 
 
 def exp(lines: Lines) -> str:
-    bounded = lines.least("%x", FINITE)
-    below = lines.op("fcmp olt", bounded, all_of(-FINITE))
-    bounded = lines.value(
-        f"select <{LANES} x i1> {below}, {VECTOR} {all_of(-FINITE)}, {VECTOR} {bounded}"
-    )
-    n, rest = reduced(lines, bounded)
+    n, rest = reduced(lines, lines.most(lines.least("%x", FINITE), -FINITE))
     return lines.scaled(lines.op("fadd", rest, all_of(1.0)), n)
 
 
@@ -117,7 +150,48 @@ def tanh(lines: Lines) -> str:
     return lines.call("copysign", found, "%x")
 
 
-FUNCTIONS: dict[str, Callable[[Lines], str]] = {"exp": exp, "tanh": tanh}
+def expm1(lines: Lines) -> str:
+    """2^n ((exp(r) - 1) + (1 - 2^-n)), with the sign of x."""
+    n, rest = reduced(lines, lines.most(lines.least("%x", FINITE), -ONE))
+    down = lines.scaled(all_of(1.0), lines.op("fsub", all_of(0.0), n))
+    rest = lines.op("fadd", rest, lines.op("fsub", all_of(1.0), down))
+    return lines.call("copysign", lines.scaled(rest, n), "%x")
+
+
+def logarithm(lines: Lines) -> str:
+    mantissa = lines.mantissa("%x")
+    below = lines.op("fcmp olt", mantissa, all_of(1.0))
+    k = lines.exponent("%x")
+    above = lines.op("fadd", k, all_of(1.0))
+    k = lines.value(f"select <{LANES} x i1> {below}, {VECTOR} {above}, {VECTOR} {k}")
+    f = lines.op("fsub", mantissa, all_of(1.0))
+    s = lines.op("fdiv", f, lines.op("fadd", f, all_of(2.0)))
+    z = lines.op("fmul", s, s)
+    half = lines.op("fmul", lines.op("fmul", f, all_of(0.5)), f)
+    q = polynomial(lines, Q, z, lines.op("fmul", z, z))
+    rest = lines.call(
+        "fma", s, lines.call("fma", z, q, half), lines.op("fmul", k, all_of(LOG2_REST))
+    )
+    away = lines.op("fsub", lines.op("fsub", half, rest), f)
+    return lines.op("fsub", lines.op("fmul", k, all_of(LOG2_SHORT)), away)
+
+
+FUNCTIONS: dict[str, Callable[[Lines], str]] = {
+    "exp": exp,
+    "expm1": expm1,
+    "tanh": tanh,
+    "log": logarithm,
+}
+DECLARED = {
+    **{
+        f"llvm.{f}.v8f64": ", ".join([VECTOR] * n)
+        for f, n in (("fma", 3), ("fabs", 1), ("copysign", 2))
+    },
+    SCALED: f"{VECTOR}, {VECTOR}, {VECTOR}, i8, i32",
+    EXPONENT: f"{VECTOR}, {VECTOR}, i8, i32",
+    MANTISSA: f"{VECTOR}, i32, {VECTOR}, i8, i32",
+}
+"""What they call, with its parameters."""
 PREFIX = "_ZGVeN8v_mutad_vector_"
 
 
@@ -132,9 +206,8 @@ def define(state: KernelState, symbol: str) -> bool:
     if not symbol.startswith(PREFIX):
         return False
     if symbol not in state.functions:
-        for name, arity in (("fma", 3), ("fabs", 1), ("copysign", 2)):
-            state.intrinsic(f"llvm.{name}.v8f64", VECTOR, ", ".join([VECTOR] * arity))
-        state.intrinsic(SCALED, VECTOR, f"{VECTOR}, {VECTOR}, {VECTOR}, i8, i32")
+        for name, parameters in DECLARED.items():
+            state.intrinsic(name, VECTOR, parameters)
         state.functions[symbol] = text_of(symbol)
         state.kept_alive.append(symbol)
     return True

@@ -1,4 +1,4 @@
-"""`exp` and `tanh` of vectors: how exact they are, and numbers at the edges."""
+"""`exp`, `expm1`, `tanh` and `log` of vectors: how exact they are, and numbers at the edges."""
 
 from __future__ import annotations
 
@@ -27,11 +27,7 @@ EDGES = [
 
 def text(name: str) -> str:
     vector, symbol = own_math.VECTOR, own_math.PREFIX + name
-    arities = {"fma": 3, "fabs": 1, "copysign": 2}
-    declared = [
-        f"declare {vector} @llvm.{f}.v8f64({', '.join([vector] * n)})" for f, n in arities.items()
-    ]
-    declared.append(f"declare {vector} @{own_math.SCALED}({', '.join([vector] * 3)}, i8, i32)")
+    declared = [f"declare {vector} @{f}({p})" for f, p in own_math.DECLARED.items()]
     return "\n".join(
         [*declared, own_math.text_of(symbol), "define void @run(ptr %x, ptr %y) {",
          f"  %v = load {vector}, ptr %x, align 8", f"  %r = call {vector} @{symbol}({vector} %v)",
@@ -81,13 +77,30 @@ def test_tanh_is_within_three(size: float) -> None:
 
 
 @needs_registers
+@pytest.mark.parametrize(("low", "high"), [(0.5, 2), (0.99, 1.01), (1e-3, 1e3), (1e-12, 0.1)])
+def test_log_has_one_unit_in_the_last_place(low: float, high: float) -> None:
+    assert ulps("log", DRAWN.uniform(low, high, 40_000)) < 1.0
+    assert ulps("log", np.exp(DRAWN.uniform(-744, 709, 40_000))) < 1.0
+
+
+@needs_registers
+@pytest.mark.parametrize("size", [1e-300, 1e-17, 1e-12, 1e-6, 0.01, 0.5, 0.99, 3.0, 50.0])
+def test_small_ones_are_exact_relatively(size: float) -> None:
+    x = DRAWN.uniform(-size, size, 40_000)
+    assert ulps("expm1", x) < 2.75
+    assert ulps("expm1", DRAWN.uniform(-40, 709.7, 40_000)) < 2.75
+
+
+@needs_registers
 @pytest.mark.parametrize("name", own_math.FUNCTIONS)
 def test_edges(name: str) -> None:
     x = np.array(EDGES)
     with np.errstate(all="ignore"):
         expected = getattr(np, name)(x)
     found = of(name, x)[: x.size]
-    special = ~np.isfinite(x) | (np.abs(x) < 1e-300) | (np.abs(x) > 745.2)
+    special = ~np.isfinite(x) | (x == 0)
+    special |= (x < 0) if name == "log" else (np.abs(x) < 1e-300)
+    special |= (x > 709.8) | (x < -745.2)
     np.testing.assert_array_equal(found[special], expected[special])
     np.testing.assert_array_equal(np.signbit(found[x == 0]), np.signbit(expected[x == 0]))
     np.testing.assert_allclose(found, expected, rtol=5e-16, atol=5e-324)
@@ -100,7 +113,7 @@ def test_narrower_registers_have_versions_of_the_c_library() -> None:
             s.startswith(own_math.PREFIX) for s, _ in vector_math.variants("exp", features)
         )
     assert not own_math.version("expf", LEVELS["x86-64-v4"])
-    assert not own_math.version("log", LEVELS["x86-64-v4"])
+    assert not own_math.version("sin", LEVELS["x86-64-v4"])
 
 
 @pytest.mark.parametrize("name", own_math.FUNCTIONS)
@@ -109,7 +122,7 @@ def test_no_calls_and_no_stack(name: str) -> None:
     code = assembly(text(name), target=V4)
     body = code[code.index(own_math.PREFIX + name + ":") :]
     body = body[: body.index("retq")]
-    assert "vscalefpd" in body
+    assert ("vgetmantpd" if name == "log" else "vscalefpd") in body
     assert not re.search(r"call|rsp", body)
 
 
@@ -117,9 +130,9 @@ def test_no_calls_and_no_stack(name: str) -> None:
 @pytest.mark.skipif(not vector_math.variants("exp", host().features), reason="no libmvec here")
 def test_programs_take_them() -> None:
     def waves(x):
-        return (np.exp(x) * np.tanh(x)).sum()
+        return (np.exp(x) * np.tanh(x) * np.log(x) * np.expm1(x)).sum()
 
-    function, x = mutad.compile(waves, grad=True), np.linspace(-2, 2, 77)
+    function, x = mutad.compile(waves, grad=True), np.linspace(0.2, 2, 77)
     optimized = function.inspect("llvm-opt", x)
     for name in own_math.FUNCTIONS:
         assert f"@{own_math.PREFIX}{name}(<8 x double> %" in optimized
