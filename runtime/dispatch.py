@@ -753,6 +753,8 @@ class Dispatcher:
             following = self.disagree
             if metadata["retries"]:
                 following = partial(self.retry, kind, key, era)
+            if kind == "pull":
+                following = not_taken
             link = self.link(found, era, following)
             link.proved = True
             found.direct[kind] = library.function(kind, link, "")
@@ -877,6 +879,11 @@ class Dispatcher:
     def disagree(*args: Any, **kwargs: Any) -> Any:
         """The entry refused arguments that Python code found to be its own."""
         raise SystemError("mutad: the compiled entry and the key disagree about these arguments")
+
+
+def not_taken(*args: Any) -> Any:
+    """What the entry of `back` returns where Python code is to do it."""
+    return NotImplemented
 
 
 def require_plain(function: FunctionType) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 MODES = ("auto", "forward", "reverse")
 LANES = 8
 """Columns, or rows, that are computed in one run: a vector of AVX-512."""
+WIDE = 32
+"""So many where matrices are multiplied, which one run reads once for all columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +69,23 @@ class Start:
         spec = self.results
         return spec if self.parts is None else {**spec, "items": self.own(spec["items"])}
 
+    @property
+    def multiplies(self) -> bool:
+        """Whether the function calls BLAS."""
+        symbols = self.dispatcher.specialize(self.values).metadata["symbols"]
+        return "blas" in symbols.values()
+
     def again(self) -> tuple[Any, ...]:
-        """Copies for one more run."""
-        return copies(self.values, self.overlaps)
+        """The arguments of one more run: copies, where a run changes any."""
+        return copies(self.values, self.overlaps) if self.changes else self.values
+
+    @cached_property
+    def changes(self) -> bool:
+        """Whether a run may change what it is given."""
+        kinds = np.ndarray, float, int, np.generic
+        if not all(isinstance(value, kinds) for value in self.values):
+            return True
+        return bool(self.dispatcher.specialize(self.values).metadata["written"])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -110,14 +127,16 @@ class Start:
 
         `count`: how many are wanted in all, by default one for each element of what `wrt` names.
         """
-        if (self.size if count is None else count) > 1:
+        wanted = self.size if count is None else count
+        if wanted > 1:
+            lanes = WIDE if wanted >= 2 * WIDE and self.multiplies else LANES
             try:
-                self.require(mode, LANES)
+                self.require(mode, lanes)
             except Exception as error:
                 if not getattr(error, "without_lanes", False):
                     raise
             else:
-                return LANES
+                return lanes
         self.require(mode)
         return 1
 
@@ -356,10 +375,17 @@ def by_tangents(start: Start, values: tuple[Any, ...]) -> tuple[Any, list[list[A
 def put_columns(
     start: Start, row: list[Array], elements: Sequence[tuple[int, int]], dots: Array
 ) -> None:
-    """Put what moves with each of these elements into the blocks of one part of the result."""
-    for lane, (place, element) in enumerate(elements):
-        columns = row[place].reshape(-1, prod(start.shapes[place]))
-        columns[:, element] = np.ravel(dots[..., lane])
+    """Put what moves with each of these elements into the blocks of one part of the result.
+
+    Those of one argument follow each other, so do their columns.
+    """
+    beside = dots.reshape(-1, dots.shape[-1])
+    for place, block in enumerate(row):
+        lanes = [lane for lane, (of, _) in enumerate(elements) if of == place]
+        if lanes:
+            first, count = elements[lanes[0]][1], len(lanes)
+            columns = block.reshape(-1, prod(start.shapes[place]))
+            columns[:, first : first + count] = beside[:, lanes[0] : lanes[0] + count]
 
 
 def by_cotangents(start: Start, values: tuple[Any, ...]) -> tuple[Any, list[list[Array]]]:

@@ -79,7 +79,14 @@ def vjp(
         if kind is BackInTurn:
             found = dispatcher.specialize(values, active, "vjp", batch or 1)
         return result, BackAgain(found, None, *told, shape_of(result), form, start=start)
-    return result, kind(found, handle, *told, shape_of(result), form)
+    shape = shape_of(result)
+    entry = found.direct.get("pull")
+    if entry is None or kind is not Back or batch == 1 or overlaps or positions != found.wrt:
+        return result, kind(found, handle, *told, shape, form)
+    shapes = tuple([values[p].shape for p in found.gradient["shadows"]])
+    return result, Back(
+        found, handle, *told, shape, form, entry, (handle.address, shapes, shape, single)
+    )
 
 
 def run_primal(found: Specialization, values: tuple[Any, ...]) -> tuple[Any, Handle]:
@@ -171,6 +178,9 @@ class Back:
     shape: Any
     """The result's shape: of an array its extents, of a tuple a list of shapes, else None."""
     form: Form = ONE
+    entry: Callable[..., Any] | None = None
+    """What takes most cotangents of the result, given what is `kept`."""
+    kept: tuple[Any, ...] = ()
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -190,12 +200,18 @@ class Back:
 
     @concise
     def __call__(self, out_bar: Any = None, /, **final: Any) -> Any:
+        if self.entry is not None and not final:
+            pulled = self.entry(*self.kept, out_bar)
+            if pulled is not NotImplemented:
+                return pulled
         try:
             return self.pulled_back(self.found, out_bar, final)
         except keys.NeedsGuards as wanted:
             (guarded,) = wanted.args
             assert guarded.metadata["record"] == self.found.metadata["record"]
             object.__setattr__(self, "found", guarded)  # for the calls that follow, too
+            if self.entry is not None:
+                object.__setattr__(self, "entry", guarded.direct["pull"])
             return self.pulled_back(guarded, out_bar, final)
 
     def pulled_back(self, found: Specialization, out_bar: Any, final: dict[str, Any]) -> Any:

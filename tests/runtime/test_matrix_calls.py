@@ -61,7 +61,16 @@ def sums(x, k):
     return x.sum(axis=0) * k
 
 
+def layer(x, w):
+    return np.tanh(w @ x) * x
+
+
+def energy_of_a_layer(x, w):
+    return (np.tanh(w @ x) ** 2).sum()
+
+
 V = np.linspace(0.5, 1.5, 5)
+W = np.cos(np.arange(70.0 * 70.0)).reshape(70, 70) / 70.0
 HESSIANS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     *((curved, (np.linspace(0.2, 1.0, n), 0.5)) for n in (1, 7, 8, 9, 40)),
     (curved, (V[::-1], 0.5)),
@@ -71,12 +80,14 @@ HESSIANS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (linear, (V, 0.5)),
     (ended_early, (np.array([0.5, 1.0, 7.0, 2.0]), 2.0)),
     (of_another, (V, V * 2)),
+    (energy_of_a_layer, (W[0].copy(), W)),
     (with_a_kink, (np.array([0.1, 0.6, 0.9]), 2.0)),
 ]
 JACOBIANS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     *((field, (np.linspace(0.2, 1.0, n), 0.5)) for n in (1, 7, 8, 9, 40)),
     (field, (V.astype(np.float32), np.float32(0.5))),
     (table, (V, 0.5)),
+    (layer, (W[0].copy(), W)),
     (in_single, (V, 0.5)),
     (sums, (np.ones((1, 4)), 0.5)),
     (with_a_kink, (np.array([0.1, 0.6, 0.9]), np.arange(3.0))),

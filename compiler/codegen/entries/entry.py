@@ -17,7 +17,8 @@ objects of its results (`result`). There is one for each *kind* of call:
 - `jvp`, `pushed` (what users call `pushforward`), `hvp` and `value_grad_hvp` take what users hand to them
   (`directions`, `wrapped`). They exist where an entry can make all that they return;
 - `forward` takes the arguments and the address of a record, which it fills; `back` takes that address,
-  shadows and cotangents; `drop` gives back the memory that the record refers to (`handles`).
+  shadows and cotangents; `drop` gives back the memory that the record refers to (`handles`); `pull` does what
+  `back` is asked for by users (`pull`).
 
 Each is a method of its *link* (`mutad.runtime.dispatch.Link`), whose slots it reads: on a mismatch
 it calls the link's `next`. So a call costs one guard for each specialization that is older.
@@ -67,6 +68,7 @@ from .plan import (
     gradient_signature,
     signature_of,
 )
+from .pull import MEMSET, has_pull, pull
 from .result import Boxes, slot_count
 from .run import CTX_BYTES, endings, run_kernel
 from .shadows import cotangent_operands, shadow_objects, shadow_operands, tangent_operands
@@ -120,6 +122,8 @@ def entries(convention: str, debug: tuple[str, str] = ("", "")) -> Entries:
             functions += turning()
     if set(MATRICES) & set(kinds):
         functions += filling(plan)
+    if "pull" in kinds:
+        functions += [MEMSET, *(turning() if plan.lanes > 1 else ())]
     if plan.driver:
         functions.append(undo(symbols, plan.driver))
     if "grad" in kinds:
@@ -143,7 +147,8 @@ def kinds_of(plan: EntryPlan) -> list[str]:
     """The kinds of entries that a module has."""
     users = USERS.get(plan.mode, ()) if plan.has_fast() else ()
     matrices = MATRIX.get(plan.mode, ()) if users and has_matrix(plan) else ()
-    return [*KINDS[plan.mode], *users, *matrices]
+    pulls = ("pull",) if has_pull(plan) else ()
+    return [*KINDS[plan.mode], *users, *matrices, *pulls]
 
 
 KINDS = {
@@ -207,6 +212,8 @@ def _definition(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
             body, attributes = _entry(plan, kind, symbols), plan.debug[0]
         case "hvp" | "value_grad_hvp":
             body = _entry(plan, kind, symbols)
+        case "pull":
+            body, attributes = pull(plan, symbols), COLD
         case "back":
             body, attributes = back(plan, symbols), COLD
         case "drop":
