@@ -37,6 +37,7 @@ from .transforms.fuse_elementwise import FuseElementwise
 from .transforms.fuse_rows import FuseRows
 from .transforms.gather_adds import GatherAdds
 from .transforms.gather_sums import GatherSums
+from .transforms.hand_on_elements import HandOnElements
 from .transforms.hoist_allocs import HoistAllocs
 from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_checks import HoistChecks
@@ -158,6 +159,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     GatherSums(),  # what is no product, and no order of loops helps, is summed element by element
     TileRegisters(),  # nests are in their last order; what is tiled need not be jammed
     UnrollAndJam(),  # innermost loops go along rows by now
+    HandOnElements(),  # loops have their last bodies and directions
     DistributeLoops(),  # what an interchange would free need not be taken apart
     LeaveFills(),  # what is still filled may as well come as zeros
 )
@@ -168,7 +170,7 @@ FOR_KERNELS = tuple(
     if not isinstance(one, (FuseRows, PeelBoundaries, TurnRows, AssumeExtents, SinkMaps))
     and not isinstance(one, (ReorderLoops, UnrollAndJam, DistributeLoops))
     and not isinstance(one, (CollectProducts, TransposeColumns, TileRegisters, JoinLoops))
-    and not isinstance(one, (GatherSums, TurnColumns, PackColumns, SeparateSums))
+    and not isinstance(one, (GatherSums, TurnColumns, PackColumns, SeparateSums, HandOnElements))
 )
 """What runs where kernels are made of the program: without what is about caches and vectors."""
 
@@ -176,7 +178,7 @@ OF_THE_LAST = (
     *(AssumeLengths, RaiseAdjoints, FuseRows, GatherAdds, StoreFirst, HoistAllocs, ReuseAllocs),
     *(PeelBoundaries, TurnRows, AssumeExtents, ReorderLoops, CollectProducts, TransposeColumns),
     *(TileRegisters, UnrollAndJam, DistributeLoops, LeaveFills, ExchangeArrays, JoinLoops),
-    *(SinkMaps, GatherSums, TurnColumns, PackColumns, SeparateSums),
+    *(SinkMaps, GatherSums, TurnColumns, PackColumns, SeparateSums, HandOnElements),
 )
 """Passes that run behind the last derivative alone."""
 
@@ -200,6 +202,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     FuseRows,
     GatherAdds,
     GatherSums,
+    HandOnElements,
     HoistInvariants,
     HoistAllocs,
     HoistBranchAllocs,

@@ -91,7 +91,7 @@ def test_passes_keep_what_a_lit_case_means(path: Path) -> None:
             agrees_with_compiled_code(program.name, check, module)
 
 
-DERIVATIVES = ("drop-guards.mlir",)
+DERIVATIVES = ("drop-guards.mlir", "drop-guards-of-rows.mlir")
 """Whose functions are derivatives already, with names of shadows."""
 
 
