@@ -132,7 +132,7 @@ def users_in(block: Block, allocated: SSAValue) -> set[Operation] | None:
                     seen.add(op.result)
                     names.append(op.result)
                 continue
-            if not isinstance(op, ACCESSES) and not is_whole_array(op):
+            if not only_touches(op):
                 return None
             ancestor = block.find_ancestor_op_in_block(op)
             assert ancestor is not None
@@ -140,8 +140,10 @@ def users_in(block: Block, allocated: SSAValue) -> set[Operation] | None:
     return users
 
 
-ACCESSES = (array.PrintOp, array.StrideOp, memref.LoadOp, memref.StoreOp, memref.DimOp)
-"""Ops that use an array without giving it another name or letting it leave, as whole-array ops do."""
+def only_touches(op: Operation) -> bool:
+    """Whether an op uses arrays without giving them another name or letting them leave."""
+    uses = array.PrintOp | array.StrideOp | memref.LoadOp | memref.StoreOp | memref.DimOp
+    return isinstance(op, uses) or is_whole_array(op)
 
 
 def store_first_sum(array_: SSAValue, in_order: Sequence[Operation]) -> bool:
