@@ -25,6 +25,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import Pure
 
 from ...dialects import ad, array
+from ..analysis.carried_shapes import arrays_before
+from ..analysis.views import strip_casts
 from ..rules.builders import Emit, index
 from .bits import PER_BYTE, are_packed, bytes_for
 
@@ -135,7 +137,20 @@ def extents_of_base(base: SSAValue) -> tuple[SSAValue | ArrayExtent, ...]:
     if isinstance(owner, array.AllocOp | ad.SegmentOp):
         return tuple(owner.extents)
     assert isinstance(base.type, MemRefType)
+    if among := arrays_before(base):
+        first, *others = (extents_of_base(strip_casts(one)) for one in among)
+        if all(list(map(as_asked, first)) == list(map(as_asked, other)) for other in others):
+            return first
     return tuple(ArrayExtent(base, axis) for axis in range(base.type.get_num_dims()))
+
+
+def as_asked(number: SSAValue | ArrayExtent) -> SSAValue | ArrayExtent:
+    """An extent in one form: that of an array, where it is one."""
+    owner = number.owner if isinstance(number, SSAValue) else None
+    axis = array.constant_value(owner.index) if isinstance(owner, memref.DimOp) else None
+    if not isinstance(owner, memref.DimOp) or axis is None:
+        return number
+    return ArrayExtent(strip_casts(owner.source), axis)
 
 
 def rectangular(

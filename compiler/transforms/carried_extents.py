@@ -55,6 +55,7 @@ from xdsl.rewriter import Rewriter
 from ...dialects import array
 from ...dialects.within import ops_of_kind
 from ..analysis.carried_cells import is_outside
+from ..analysis.carried_shapes import rounds
 from ..analysis.views import strip_casts
 from .memory_effects import functions
 from .unify_extents import equalities
@@ -84,7 +85,7 @@ class Carried:
         self.loop, self.body = loop, loop.body.block
 
     def settle(self) -> None:
-        for slots in self.rounds():
+        for slots in rounds(self.loop):
             agreed = Agreed(slots)
             for check in self.checks():
                 for one, other in equalities(check.condition):
@@ -96,23 +97,6 @@ class Carried:
                 condition = check.condition
                 Rewriter.erase_op(check)
                 erase_unused(condition)
-
-    def rounds(self) -> Iterator[frozenset[int]]:
-        """The slots that hand their arrays to each other, and take none from elsewhere."""
-        places: dict[SSAValue, int] = {v: k for k, v in enumerate(self.body.args[1:])}
-        gives = [places.get(strip_casts(value)) for value in self.loop.yielded]
-        left = set(range(len(gives)))
-        while left:
-            found, pending = set[int](), {left.pop()}
-            while pending:
-                k = pending.pop()
-                found.add(k)
-                given = gives[k]
-                near = {j for j, other in enumerate(gives) if other == k}
-                pending |= (near if given is None else near | {given}) - found
-            left -= found
-            if len(found) > 1 and all(gives[k] is not None for k in found):
-                yield frozenset(found)
 
     def checks(self) -> list[array.RaiseIfOp]:
         """What the entry has found, said once more."""
@@ -156,19 +140,19 @@ class Carried:
             found = self.key(op.results[0])
             if found is None or found[0] != key or found[1] not in slots:
                 continue
-            before = before or self.outside(op.results[0], {})
+            before = before or self.outside(op.results[0], {}, min(slots))
             Rewriter.replace_op(op, [], [before])
 
-    def outside(self, value: SSAValue, known: dict[SSAValue, SSAValue]) -> SSAValue:
-        """The same number of what the loop begins with."""
+    def outside(self, value: SSAValue, known: dict[SSAValue, SSAValue], slot: int) -> SSAValue:
+        """The same number of what a slot begins with."""
         op = value.owner
         if is_outside(value, self.loop):
             return value
         if isinstance(value, BlockArgument):
-            return self.loop.carried[value.index - 1]
+            return self.loop.carried[slot]
         if value not in known:
             assert not isinstance(op, Block)
-            made = op.clone({v: self.outside(v, known) for v in op.operands})
+            made = op.clone({v: self.outside(v, known, slot) for v in op.operands})
             made.location = op.location
             block = self.loop.parent
             assert block is not None
