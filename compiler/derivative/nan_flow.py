@@ -22,29 +22,21 @@ from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis
 from ..analysis.effects import is_private
 from ..rules import reads
+from ..rules.arith import KEEPING
 from ..rules.calls import argument_of, count_in_record
 
 Checkpointed = activation.StepsOp | activation.ReverseStepsOp
 
-KEEPING: dict[type[Operation], tuple[int, ...]] = {
-    arith.AddfOp: (0, 1),
-    arith.SubfOp: (0, 1),
-    arith.NegfOp: (0,),
-    arith.MulfOp: (0, 1),
-    arith.DivfOp: (0,),
-    arith.ExtFOp: (0,),
-    arith.TruncFOp: (0,),
+KEEPING_NAN: dict[type[Operation], tuple[int, ...]] = {
+    **KEEPING,
     arith.SelectOp: (1, 2),
     array.CastOp: (0,),
-    math.FmaOp: (0, 1, 2),
     math.SqrtOp: (0,),
     math.ExpOp: (0,),
     math.SinOp: (0,),
     math.CosOp: (0,),
     math.TanhOp: (0,),
     math.AbsFOp: (0,),
-    ad.MulOp: (0, 1),
-    ad.DivOp: (0,),
     vector.BroadcastOp: (0,),
 }
 """The operands of an op that are NaN only if its result is, or is not chosen. No divisor is among them:
@@ -117,7 +109,7 @@ class NanFlow:
                     if argument_of(callee, k) == index
                 )
             case _:
-                known = index in KEEPING.get(type(op), ())
+                known = index in KEEPING_NAN.get(type(op), ())
                 return known and is_float(op.results[0]) and self.reach(op.results[0])
 
     def leave(self, op: func.ReturnOp, index: int) -> bool:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, math
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import ad, array
 from .scalars import Row, scalar_rules
 from .table import LINEAR, Scalars, Term, is_bound, mark_edge
+
+KEEPING: dict[type[Operation], tuple[int, ...]] = {
+    arith.AddfOp: (0, 1),
+    arith.SubfOp: (0, 1),
+    arith.NegfOp: (0,),
+    arith.MulfOp: (0, 1),
+    arith.DivfOp: (0,),
+    arith.ExtFOp: (0,),
+    arith.TruncFOp: (0,),
+    math.FmaOp: (0, 1, 2),
+    ad.MulOp: (0, 1),
+    ad.DivOp: (0,),
+}
+"""The operands of which an op keeps that they are not finite; a quotient with an infinite divisor is."""
 
 
 def half_at_ties(s: Scalars, bar: SSAValue, wins: SSAValue, ties: SSAValue) -> SSAValue:
