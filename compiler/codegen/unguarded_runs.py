@@ -19,28 +19,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, math, memref
+from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import Float32Type, Float64Type
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import ad, array
+from ..rules.arith import NOT_FINITE
 from ..rules.table import ADJOINT
 from .kernel_state import KernelState, value_type
 from .scalars_to_llvm import SCALAR_OPS
-
-KEEPING: dict[type[Operation], tuple[int, ...]] = {
-    arith.AddfOp: (0, 1),
-    arith.SubfOp: (0, 1),
-    arith.NegfOp: (0,),
-    arith.MulfOp: (0, 1),
-    arith.DivfOp: (0,),
-    arith.ExtFOp: (0,),
-    arith.TruncFOp: (0,),
-    math.FmaOp: (0, 1, 2),
-    ad.MulOp: (0, 1),
-    ad.DivOp: (0,),
-}
-"""The operands of which an op keeps that they are not finite; a quotient with an infinite divisor is."""
 
 CHOOSING = {arith.SelectOp: (1, 2)}
 """Where such an operand is dropped, the guarded one would be, too."""
@@ -67,14 +54,14 @@ class Run:
         results = {r for op in self.guarded for r in op.results}
         wanted = dict.fromkeys(v for v in self.leaving if is_float(v))
         for op in self.guarded:
-            kept = {**KEEPING, **CHOOSING}.get(type(op), ())
+            kept = {**NOT_FINITE, **CHOOSING}.get(type(op), ())
             for k, operand in enumerate(op.operands):
                 if k not in kept and operand in results and is_float(operand):
                     wanted[operand] = None
         told: set[SSAValue] = set()
         for op in reversed(self.guarded):
             if any(r in wanted or r in told for r in op.results):
-                told.update(op.operands[k] for k in KEEPING.get(type(op), ()))
+                told.update(op.operands[k] for k in NOT_FINITE.get(type(op), ()))
         return [v for v in wanted if v not in told]
 
     @property

@@ -151,7 +151,9 @@ class Candidates:
         if any(isinstance(op, ONCE) or is_growing(op) for op in loop.walk()):
             return False
         arrays = arrays_of(loop, alias)
-        if any(is_growable(a) for a in arrays) or not all(map(outlives_branches, arrays)):
+        if any(map(is_growable, arrays)):
+            return False
+        if not all(map(outlives_branches, (*arrays, *loop.carried))):
             return False
         changed = changed_by(loop, alias)
         return not any(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, vector
+from xdsl.dialects import arith, math, vector
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import ad, array
@@ -100,7 +100,7 @@ TERMS: dict[type[Operation], Row] = {
 }
 """Where a rule passes a cotangent of another float type on, the sweep casts it to the operand's."""
 
-KEEPING: dict[type[Operation], tuple[int, ...]] = {
+NOT_FINITE: dict[type[Operation], tuple[int, ...]] = {
     arith.AddfOp: (0, 1),
     arith.SubfOp: (0, 1),
     arith.NegfOp: (0,),
@@ -108,10 +108,16 @@ KEEPING: dict[type[Operation], tuple[int, ...]] = {
     arith.DivfOp: (0,),
     arith.ExtFOp: (0,),
     arith.TruncFOp: (0,),
-    arith.SelectOp: (1, 2),
-    array.CastOp: (0,),
+    math.FmaOp: (0, 1, 2),
     ad.MulOp: (0, 1),
     ad.DivOp: (0,),
+}
+"""The operands of which an op keeps that they are not finite; a quotient with an infinite divisor is."""
+
+KEEPING: dict[type[Operation], tuple[int, ...]] = {
+    **NOT_FINITE,
+    arith.SelectOp: (1, 2),
+    array.CastOp: (0,),
 }
 """The operands of an op that are NaN only if its result is, or is not chosen. No divisor is among them:
 without a guard the sign of a zero may differ, and so would that of the infinity that it makes."""

@@ -387,16 +387,15 @@ class StepSizes:
         )
         called = Called(self.forward, passed, self.caller, a)
         called.values.bind(arguments[0], number)
-        inner: dict[activation.StepsOp, StepSizes] = {}
-
-        def sizes(op: activation.StepsOp) -> StepSizes:
-            if op not in inner:
-                inner[op] = StepSizes(op, called.values, a)
-            return inner[op]
-
-        low = called.kept(lambda op: Amount(sizes(op).at_least(), 1))
+        # Before all branches: what is written in one is not known in the other, nor behind them.
+        inner = {
+            op: StepSizes(op, called.values, a)
+            for op in self.forward.walk()
+            if isinstance(op, activation.StepsOp)
+        }
+        low = called.kept(lambda op: Amount(inner[op].at_least(), 1))
         refuse_unknown(low, self.steps)
-        full = called.kept(lambda op: Amount(sizes(op).at_most(), 1)) if inner else low
+        full = called.kept(lambda op: Amount(inner[op].at_most(), 1)) if inner else low
         record = ITEM + WORD * max(slots_in_record(self.forward), 1)
         largest: list[Number] = [0, 0, 0]
         most: Number = 0

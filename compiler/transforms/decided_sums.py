@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from xdsl.dialects import func
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import LocationAttr
 
 from ...dialects import activation
 
@@ -23,13 +23,13 @@ IN_STEPS = {activation.CHECKPOINTED, activation.LIVE}
 class DecidedSums:
     """What one pass did in one module."""
 
-    places: set[object] = field(default_factory=set[object])
+    places: set[LocationAttr] = field(default_factory=set[LocationAttr])
 
-    def may_change(self, function: func.FuncOp, sum_: Operation) -> bool:
-        return not runs_steps(function) or sum_.location in self.places
+    def may_change(self, function: func.FuncOp, place: LocationAttr) -> bool:
+        return not runs_steps(function) or place in self.places
 
-    def changed(self, sum_: Operation) -> None:
-        self.places.add(sum_.location)
+    def changed(self, place: LocationAttr) -> None:
+        self.places.add(place)
 
 
 def runs_steps(function: func.FuncOp) -> bool:

@@ -145,27 +145,27 @@ that make products of nests, which are faster, and before `tile_registers`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from ...dialects import array
 from ..analysis.alias import enclosing_loops
-from ..rules import accesses, evaluates_body
+from ..rules import accesses
 from .decided_sums import DecidedSums
 from .hoist_allocs import outermost_independent
-from .maps_as_loops import as_loop, is_adjoint, may_be_loop
+from .maps_as_loops import attempted, is_adjoint, may_be_loop
 from .memory_effects import functions
 from .register_tiles import BYTES
 from .scalar_nests import shared_by_threads
 from .sum_nests import Sum, SumNest
 from .sum_tiles import write_sums
-from .tile_registers import chain_around, is_plain
+from .tile_registers import Leaf, chain_around, innermost
 
 HEIGHTS = 3, 1
 """As many rows share what they read; the rest goes row by row."""
@@ -193,35 +193,16 @@ class GatherSums(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         sums = DecidedSums()
         for function in functions(op):
-            leaves = list(innermost(function.body.block, self.fastmath))
+            found = innermost(function.body.block, may_be_loop)
+            leaves = [x for x in found if adds(x, self.fastmath) and len(chain_around(x)) > 1]
             kept = outermost_independent(function) if self.threads and leaves else set[Operation]()
             for leaf in leaves:
-                alone = kept.isdisjoint(enclosing_loops(chain_around(leaf)[-1]))
-                if alone and sums.may_change(function, leaf) and gather(function, leaf, self):
-                    sums.changed(leaf)
-
-
-Leaf = array.LoopOp | array.MapOp
-
-
-def innermost(block: Block, fastmath: bool) -> Iterator[Leaf]:
-    """The loops and maps in two loops or more that add to elements, in any order."""
-    for op in block.ops:
-        if array.RAISES in op.attributes:
-            continue
-        if isinstance(op, array.MapOp):
-            if may_be_loop(op) and adds(op, fastmath) and len(chain_around(op)) > 1:
-                yield op
-            continue
-        if evaluates_body(op) or array.SMALL in op.attributes:
-            continue
-        if isinstance(op, array.LoopOp) and not any(o.regions for o in op.body.block.ops):
-            if is_plain(op) and adds(op, fastmath) and len(chain_around(op)) > 1:
-                yield op
-            continue
-        for region in op.regions:
-            for inner in region.blocks:
-                yield from innermost(inner, fastmath)
+                if not kept.isdisjoint(enclosing_loops(chain_around(leaf)[-1])):
+                    continue
+                place = leaf.location
+                attempt = partial(gather, function, how=self)
+                if sums.may_change(function, place) and attempted(leaf, self.fastmath, attempt):
+                    sums.changed(place)
 
 
 def adds(leaf: Leaf, fastmath: bool) -> bool:
@@ -234,25 +215,8 @@ def adds(leaf: Leaf, fastmath: bool) -> bool:
     )
 
 
-def gather(function: func.FuncOp, leaf: Leaf, how: GatherSums) -> bool:
-    """Take the sums out of the nest around a loop, or a map; whether there were any."""
-    if isinstance(leaf, array.LoopOp):
-        return gather_loop(function, leaf, how)
-    loop = as_loop(leaf, how.fastmath)
-    leaf.detach()
-    if gather_loop(function, loop, how):
-        leaf.erase()
-        return True
-    block = loop.parent
-    assert block is not None
-    block.insert_op_before(leaf, loop)
-    loop.detach()
-    loop.erase(safe_erase=False)
-    return False
-
-
-def gather_loop(function: func.FuncOp, leaf: array.LoopOp, how: GatherSums) -> bool:
-    """The same for a loop, with as many of the loops around it as can be."""
+def gather(function: func.FuncOp, leaf: array.LoopOp, how: GatherSums) -> bool:
+    """Take the sums out of the nest around a loop, as large as can be; whether there were any."""
     loops = [leaf, *chain_around(leaf)][::-1]
     while len(loops) > 2:
         found = SumNest(function, loops, how.fastmath).sums()

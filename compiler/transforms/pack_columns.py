@@ -96,12 +96,12 @@ class PackColumns(ModulePass):
         sums = DecidedSums()
         for one in ops_of_kind(op, array.MapOp):
             if one.attributes.pop(BY_COLUMNS, None) and not columns(one):
-                sums.changed(one)
+                sums.changed(one.location)
         if not sums.places:
             return
         for function in filter(runs_steps, functions(op)):
             for one in ops_of_kind(function, array.MapOp):
-                if is_sum(one) and sums.may_change(function, one) and pack(function, one):
+                if is_sum(one) and sums.may_change(function, one.location) and pack(function, one):
                     for loop in enclosing_loops(one):
                         hoist_from(loop)
 

@@ -179,24 +179,24 @@ be tiled, and after `reorder_loops`: innermost loops go along rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, MemRefType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from ...dialects import array
 from ..analysis.loop_order import LoopOrder
 from ..analysis.strides import stride
 from ..rules import Access, accesses, evaluates_body
 from .hoist_checks import is_counted
+from .maps_as_loops import attempted, updates_a_row
 from .memory_effects import functions
 from .register_tiles import BYTES, ROWS, write_tiles
-from .rows_as_loops import as_loop, may_be_loop
 from .scalar_nests import ScalarNest, accesses_of, are_many, shared_by_threads
 
 ELEMENTWISE = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp)
@@ -217,37 +217,33 @@ class TileRegisters(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            for leaf in innermost(function.body.block):
+            for leaf in list(innermost(function.body.block, updates_a_row)):
                 chain = chain_around(leaf)
                 if len(chain) > 1:
-                    tile(function, leaf, chain, self)
+                    attempted(leaf, False, partial(tile, function, chain=chain, how=self))
 
 
 Leaf = array.LoopOp | array.MapOp
 
 
-def innermost(block: Block) -> list[Leaf]:
-    """The counted loops without loops in them, and the maps over vectors, that do not only raise."""
-    found: list[Leaf] = []
+def innermost(block: Block, may_be_loop: Callable[[array.MapOp], bool]) -> Iterator[Leaf]:
+    """The counted loops without loops in them, and the maps that may be such, that do not only raise."""
     for op in block.ops:
         if array.RAISES in op.attributes:
             continue
         if isinstance(op, array.MapOp):
             if may_be_loop(op):
-                found.append(op)
+                yield op
             continue
-        if evaluates_body(op):
+        if evaluates_body(op) or array.SMALL in op.attributes:
             continue
-        if isinstance(op, array.LoopOp):
-            if array.SMALL in op.attributes:
-                continue
-            if is_plain(op) and not any(o.regions for o in op.body.block.ops):
-                found.append(op)
-                continue
+        if isinstance(op, array.LoopOp) and not any(o.regions for o in op.body.block.ops):
+            if is_plain(op):
+                yield op
+            continue
         for region in op.regions:
             for inner in region.blocks:
-                found += innermost(inner)
-    return found
+                yield from innermost(inner, may_be_loop)
 
 
 def is_plain(loop: array.LoopOp) -> bool:
@@ -269,27 +265,9 @@ def chain_around(leaf: Leaf) -> list[array.LoopOp]:
 
 
 def tile(
-    function: func.FuncOp, leaf: Leaf, chain: Sequence[array.LoopOp], how: TileRegisters
-) -> None:
-    """Tile the nest around an innermost loop, or a map, where that is exact and pays."""
-    if isinstance(leaf, array.LoopOp):
-        tile_loop(function, leaf, chain, how)
-        return
-    loop = as_loop(leaf)
-    leaf.detach()
-    if tile_loop(function, loop, chain, how):
-        leaf.erase()
-        return
-    block = loop.parent
-    assert block is not None
-    block.insert_op_before(leaf, loop)
-    Rewriter.erase_op(loop)
-
-
-def tile_loop(
     function: func.FuncOp, leaf: array.LoopOp, chain: Sequence[array.LoopOp], how: TileRegisters
 ) -> bool:
-    """The same for a loop; whether it was."""
+    """Tile the nest around an innermost loop, where that is exact and pays; whether it was."""
     if not adds_to_an_element(leaf):
         return False
     nest = ScalarNest(function, chain[-1], fastmath=False)

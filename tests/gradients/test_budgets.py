@@ -168,6 +168,24 @@ def test_steps_that_save_more_and_more_have_no_budget() -> None:
         compiled(growing, "1MB").grad(np.full(3, 0.9))
 
 
+def swapped_in_a_branch(a, b):
+    """The loop carries arrays that the branch has made."""
+    if a[0] > 0.1:
+        c = a[a > 0.3]
+        d = np.sqrt(c)
+        for _ in range(5):
+            c, d = d, c
+            b[: c.size] *= np.sin(d) * c
+    return (a * b).sum()
+
+
+def test_loops_that_carry_arrays_of_a_branch_are_not_checkpointed() -> None:
+    """Their number of elements is not known before the branch, and so neither is a budget."""
+    arguments = np.linspace(0.2, 0.9, 9), np.linspace(0.3, 0.8, 9)
+    with pytest.raises(mutad.CompileError, match="only a run can tell how much the gradient saves"):
+        compiled(swapped_in_a_branch, "1MB").value_and_grad(*arguments)
+
+
 def test_a_while_of_many_steps_runs_few_again() -> None:
     """Of 2,000 steps whose number nobody knows, in room for 20 states."""
     u = np.linspace(0.2, 0.9, 400)

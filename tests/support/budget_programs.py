@@ -295,6 +295,16 @@ def raising(u, steps, bad):
 CHANCE = np.random.default_rng(3)
 
 
+def sweeps_in_a_branch(u, steps, inner):
+    """Of the loop in each step there may be none: its sizes are known before."""
+    for i in range(steps):
+        for k in range(inner):
+            u[k] *= u[k + 1]
+            u = np.sin(u) + i
+        u[0] += 1.0
+    return u.sum()
+
+
 def some(*shape: int) -> np.ndarray:
     return CHANCE.uniform(0.2, 0.9, shape)
 
@@ -340,6 +350,8 @@ ROWS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
     (three_deep, (some(20), some(20), 2, 0, 4), ("u", "w")),
     (four_deep, (some(20), 5, 4, 0.1), ("u",)),
     (until_none_is_large, (some(30), 0.4, 0.3), ("u",)),
+    (sweeps_in_a_branch, (some(9), 6, 7), ("u",)),
+    (sweeps_in_a_branch, (some(9), 6, 0), ("u",)),
 ]
 
 
