@@ -193,7 +193,7 @@ def test_an_array_in_a_tuple_is_an_input():
     [
         ("table[0] = x", "list is from outside"),
         ("table.append(x)", "append"),
-        ("large[0]", "too large"),
+        ("large[0]", "changes of so many are not watched"),
     ],
 )
 def test_what_is_not_compiled_is_refused(store, words, tmp_path):
