@@ -379,7 +379,7 @@ def put_columns(
 
     Those of one argument follow each other, so do their columns.
     """
-    beside = dots.reshape(-1, dots.shape[-1])
+    beside = np.reshape(dots, (-1, dots.shape[-1]))  # on the host
     for place, block in enumerate(row):
         lanes = [lane for lane, (of, _) in enumerate(elements) if of == place]
         if lanes:

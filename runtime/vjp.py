@@ -55,15 +55,17 @@ def vjp(
     if batch is not None:
         require_lanes(batch)
     positions, single = dispatcher.resolve_wrt(wrt)
-    arguments = dispatcher.arguments_of(values)
+    names = dispatcher.names  # looked up once: it asks whether what is outside is still the same
+    arguments = tuple([keys.argument_key(v, n) for v, n in zip(values, names, strict=True)])
     for position in positions:
-        keys.require_active(arguments[position], dispatcher.names[position])
+        keys.require_active(arguments[position], names[position])
     overlaps = keys.overlaps_of(values)
     active = with_groups(dispatcher, values, set(positions), overlaps)
     found = dispatcher.specialize(values, active, "vjp", batch or 1)
-    with_groups(dispatcher, values, {*active, *found.gradient["shadows"]}, overlaps)
+    if overlaps or not {*found.gradient["shadows"]} <= {*active}:
+        with_groups(dispatcher, values, {*active, *found.gradient["shadows"]}, overlaps)
     places = tuple(memory.placed(v) if isinstance(v, np.ndarray) else None for v in values)
-    told = dispatcher.names, arguments, places, overlaps, positions, single
+    told = names, arguments, places, overlaps, positions, single
     form, kind = Form(batch, 0), Back
     shadowed = [*active, *found.gradient["shadows"]]
     if sequential_directions.are_large(

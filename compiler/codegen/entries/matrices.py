@@ -50,7 +50,7 @@ MATRICES = ("hessian", "jacobian")
 
 def has_matrix(plan: EntryPlan) -> bool:
     """Whether there is such an entry, of what has fast ones: see above."""
-    if plan.directions == 1 or plan.written or len(plan.wrt) != 1:
+    if plan.directions == 1 or plan.written or plan.driver or len(plan.wrt) != 1:
         return False
     draws = any(isinstance(key, ScalarKey) and key.type == "rng" for key in plan.keys)
     (position,) = plan.wrt

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from .guard import ArrayValue
-from .several import fill_numbers, new_numbers, seen_lanes_first
+from .several import as_the_flag_says, fill_numbers, new_numbers, seen_lanes_first
 from .writer import (
     ALIGNED,
     ARRAY_FLAGS,
@@ -359,22 +359,7 @@ class Boxes:
             obj = self.keep(seen_lanes_first(self.w, dtype, rank, beside))
             self.view(obj, beside)
             return obj
-        w, index = self.w, len(self.made)
-        given, turn, end, ready = (w.fresh(name) for name in ("given", "turn", "end", "ready"))
-        w.do(f"br i1 {self.beside}, label %{given}, label %{turn}")
-        w.label(given)
-        w.call("Py_IncRef", beside)
-        self.put(beside, index)
-        w.do(f"br label %{ready}")
-        w.label(turn)
-        seen = self.keep(seen_lanes_first(w, dtype, rank, beside))
-        self.view(seen, beside)
-        w.do(f"br label %{end}")
-        w.label(end)
-        w.do(f"br label %{ready}")
-        w.label(ready)
-        self.made[index] = w.value(f"phi ptr [ {beside}, %{given} ], [ {seen}, %{end} ]", "dot")
-        return self.made[index]
+        return as_the_flag_says(self, dtype, rank, beside)
 
     def numbers(self, specs: list[ResultSpec], address: str) -> str:
         """An array of scalars of one type that are stored one after the other; zeros without `address`."""

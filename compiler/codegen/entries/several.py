@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .writer import (
     ALIGNED,
     ARRAY_DATA,
@@ -14,6 +16,29 @@ from .writer import (
     WRITEABLE,
     Writer,
 )
+
+if TYPE_CHECKING:
+    from .result import Boxes
+
+
+def as_the_flag_says(boxes: Boxes, dtype: str, rank: int, beside: str) -> str:
+    """The array itself where the flag of `boxes` says that lanes stay side by side, else a view of it."""
+    w, index = boxes.w, len(boxes.made)
+    given, turn, end, ready = (w.fresh(name) for name in ("given", "turn", "end", "ready"))
+    w.do(f"br i1 {boxes.beside}, label %{given}, label %{turn}")
+    w.label(given)
+    w.call("Py_IncRef", beside)
+    boxes.put(beside, index)
+    w.do(f"br label %{ready}")
+    w.label(turn)
+    seen = boxes.keep(seen_lanes_first(w, dtype, rank, beside))
+    boxes.view(seen, beside)
+    w.do(f"br label %{end}")
+    w.label(end)
+    w.do(f"br label %{ready}")
+    w.label(ready)
+    boxes.made[index] = w.value(f"phi ptr [ {beside}, %{given} ], [ {seen}, %{end} ]", "dot")
+    return boxes.made[index]
 
 
 def seen_lanes_first(w: Writer, dtype: str, rank: int, beside: str) -> str:
