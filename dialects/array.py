@@ -801,11 +801,6 @@ class MatmulOp(IRDLOperation):
             operands=[a, b, c], properties={"accumulate": UnitAttr()} if accumulate else {}
         )
 
-    @property
-    def written(self) -> tuple[SSAValue, ...]:
-        """The memory that it writes to."""
-        return (self.c,)
-
 
 @irdl_op_definition
 class CastOp(IRDLOperation):

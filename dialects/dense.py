@@ -25,11 +25,6 @@ from xdsl.utils.exceptions import VerifyException
 class DenseOp(IRDLOperation):
     """An op of the dialect: it computes, and touches the matrices that it names."""
 
-    @property
-    def written(self) -> tuple[SSAValue, ...]:
-        """The memory that it writes to, a matrix of floats first."""
-        return ()
-
 
 @irdl_op_definition
 class FactorOp(DenseOp):
@@ -52,10 +47,6 @@ class FactorOp(DenseOp):
 
     def __init__(self, a: SSAValue, pivots: SSAValue) -> None:
         super().__init__(operands=[a, pivots], result_types=[IndexType()])
-
-    @property
-    def written(self) -> tuple[SSAValue, ...]:
-        return (self.a, self.pivots)
 
 
 @irdl_op_definition
@@ -82,10 +73,6 @@ class SolveOp(DenseOp):
     ) -> None:
         properties = {"transposed": UnitAttr()} if transposed else {}
         super().__init__(operands=[factors, pivots, x], properties=properties)
-
-    @property
-    def written(self) -> tuple[SSAValue, ...]:
-        return (self.x,)
 
 
 @irdl_op_definition
@@ -123,10 +110,6 @@ class CholeskyOp(DenseOp):
     def __init__(self, a: SSAValue) -> None:
         super().__init__(operands=[a], result_types=[IndexType()])
 
-    @property
-    def written(self) -> tuple[SSAValue, ...]:
-        return (self.a,)
-
 
 @irdl_op_definition
 class SolveTriangleOp(DenseOp):
@@ -154,10 +137,6 @@ class SolveTriangleOp(DenseOp):
         properties = {name: UnitAttr() for name, held in given.items() if held}
         super().__init__(operands=[t, x], properties=properties)
 
-    @property
-    def written(self) -> tuple[SSAValue, ...]:
-        return (self.x,)
-
 
 @irdl_op_definition
 class LowerOp(DenseOp):
@@ -183,10 +162,6 @@ class LowerOp(DenseOp):
     def verify_(self) -> None:
         if self.multiple not in (0.0, 0.5, 1.0):
             raise VerifyException("dense.lower keeps all, half or nothing of the diagonal")
-
-    @property
-    def written(self) -> tuple[SSAValue, ...]:
-        return (self.x,)
 
 
 Dense = Dialect(

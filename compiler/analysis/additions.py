@@ -9,6 +9,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects import array
 from ...dialects.within import every_op
+from ..rules import is_opaque, writes
 
 Place = tuple[SSAValue, tuple[SSAValue, ...]]
 """A memref and the subscripts of one of its elements."""
@@ -29,16 +30,16 @@ def additions_in(
     for block in (b for op in every_op(loop) for r in op.regions for b in r.blocks):
         loaded: dict[Place, memref.LoadOp] = {}
         for op in block.ops:
-            if op.regions:
+            if op.regions or is_opaque(op):
                 loaded.clear()
             elif isinstance(op, memref.LoadOp) and not is_cell(op.memref):
                 loaded[place_of(op)] = op
-            elif isinstance(op, memref.StoreOp) and not is_cell(op.memref):
+            elif isinstance(op, memref.StoreOp):
                 last = loaded.get(place_of(op))
                 if last is not None and is_addition(last, op, fastmath):
                     found |= {last, op}
-                near = [place for place in loaded if may_alias(place[0], op.memref)]
-                for place in near:
+            for write in writes(op):
+                for place in [p for p in loaded if may_alias(p[0], write.memref)]:
                     del loaded[place]
     return found
 

@@ -1,10 +1,10 @@
 """May a map write its outputs while it still has to read inputs?
 
-Point by point, in any order, it may where what one point writes no other point reads. So an output and an
-input must be other memory, or the very same view (a point reads what it writes itself), or parts of one array
-that never meet: `x[::2]` and `x[1::2]`, a row and the rows below it.
+The points run in any order. So no point may read what another point writes. An output and an input must
+be different memory, or the same view (a point reads what it writes itself), or parts of one array that never
+meet: `x[::2]` and `x[1::2]`, a row and the rows below it.
 
-"Allowed" is proved; else the inputs are to be read first, all of them.
+"Allowed" is proved. Otherwise all inputs have to be read first.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Are the iterations of a loop independent, so that threads may run them?
 
-They are where no iteration touches what another one writes. Of scalar variables `carried_cells` says it. Of
+They are if no iteration touches what another one writes. For scalar variables `carried_cells` decides it. For
 arrays it is proved (`dependence`), or *claimed*: the program says so with `prange`. Two more things help:
 
 - Arrays to which the loop only adds are *summed*: each chunk of iterations has zeros of its own, which
   are added up afterwards, in the order of the chunks. So are the shadows of what all iterations read.
-- A claim says something of the adjoint, too. What an iteration stores no other one touches, so the
-  cotangent that the adjoint of the store takes away (`exclusive`) is touched by no other iteration either,
-  whatever the subscripts are (the premise of FormAD).
+- A claim also holds for the adjoint. No other iteration touches what an iteration stores. So no other
+  iteration touches the cotangent that the adjoint of this store takes away (`exclusive`), whatever the
+  subscripts are (the premise of FormAD).
 
-What is claimed and provably wrong is refused (`broken_claim`); what cannot be decided is the program's word.
+A claim that is provably wrong is refused (`broken_claim`). Where nothing can be decided, the claim counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
-from ..rules import Access, accesses, is_whole_array, rule_of
+from ..rules import Access, accesses, is_opaque, is_whole_array, rule_of, writes
 from .affine import Affine
 from .alias import AliasAnalysis
 from .carried_cells import Role, cell_of, is_cell, is_outside, roles
@@ -223,7 +223,7 @@ def is_undisturbed(load: memref.LoadOp, store: memref.StoreOp) -> bool:
         return False
     op = load.next_op
     while op is not None and op is not store:
-        if op.regions or is_whole_array(op) or isinstance(op, memref.StoreOp):
+        if op.regions or is_opaque(op) or writes(op):
             return False
         op = op.next_op
     return op is store

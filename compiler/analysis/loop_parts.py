@@ -1,9 +1,8 @@
 """Which parts of a loop's body may run one after the other, each of them for all iterations?
 
-The ops of the body are the nodes of a graph. An edge says that one must come before another: it computes a
-value that the other takes, or both may touch one element or cell, in this iteration or in a later one. Ops
-that wait for each other in a circle are one *part*. A part is *ordered* where its iterations wait for each
-other: numbers go round in it. Others may be vectors::
+The ops of the body are the nodes of a graph. An edge says that one op must come before another: the other
+takes its value, or both may touch one element or cell, in this iteration or in a later one. Ops on a cycle
+are one *part*. A part is *ordered* if its iterations depend on each other. Other parts may be vectors::
 
     %x = memref.load %a[%i]            a part
     %y = math.exp %x                   a part

@@ -1,7 +1,7 @@
 """May the iterations of a loop run in blocks, side by side, each statement for all points of a block?
 
-The iterations are called *points* here. What a point computes in scratch memory of its own is *private*: it
-reads there only what it has stored itself. In ::
+The iterations are called *points* here. Scratch memory in which a point reads only what it has stored itself
+is *private*. In ::
 
     for i in range(n):                  # a point
         for e in range(d):
@@ -11,13 +11,13 @@ reads there only what it has stored itself. In ::
             s += away[e] * away[e]
         total += math.sqrt(s)
 
-`away` and `s` are private, and `total` is *carried*: only what hands it on has to go point by point, in
-their order. A value is *varying* where points may compute different ones; all else is computed once for a
-block. Private memory in which nothing varying is stored stays as it is, too.
+`away` and `s` are private. `total` is *carried*: only the ops that hand it on have to go point by point, in
+order. A value is *varying* if points may compute different ones; all else is computed once for a block.
+Private memory with nothing varying in it is left alone.
 
-An array is private where each load follows, in the same iteration, a store to the same subscripts, or
-stores to all of the array, which no branch leaves out (`covered`), or where `point_chains` proves that the
-point has stored what it reads. What the last point leaves there is read after the loop where it may be.
+An array is private if each load follows a store to the same subscripts in the same iteration; or stores to
+all of the array, which no branch leaves out (`covered`); or if `point_chains` proves that the point has
+stored what it reads. What the last point leaves there may be read after the loop.
 """
 
 from __future__ import annotations

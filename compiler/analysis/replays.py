@@ -1,9 +1,9 @@
 """Loops that launch the same kernels in each iteration: a driver can replay them as a graph.
 
-Such a loop only launches kernels and puts elements. Their arguments are computed of what is there before the
-loop, and of arrays that change places. After so many iterations, its *period*, each array is at its own place
-again. So what one period launches is what every other does, and what it raises the first has raised. A branch
-would be decided once: loops with branches are left alone, as are those that allocate, fetch or save.
+Such a loop only launches kernels and puts elements. Their arguments are computed from values before the loop,
+and from arrays that take turns. After some iterations, the *period*, each array is in its own place again. So
+every period launches the same kernels, and only the first one can raise. A branch would be decided only once:
+loops with branches are left alone, and so are those that allocate, fetch or save.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which rectangle of an array a matrix is in each iteration of a loop, and which part iterations share.
+"""Which rectangle of an array a matrix is in each iteration of a loop, and which part the iterations share.
 
-A *slab* is a matrix as a view of an array from outside of the loop: where it begins and how it goes on, by
-the loop's counter. In ::
+A *slab* is a matrix that is a view of an array from outside of the loop. The loop's counter says where it
+begins and how long it is. In ::
 
     for i in range(n):
         c[i, i + 1:] += a[i, :] @ b[:, i + 1:]

@@ -12,6 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import ad, array, dense
 from ..analysis.alias import if_blocks
+from ..rules import writes
 from ..rules.math import is_transcendental
 from .kernel_state import KernelState, lanes_of
 from .llvm_text import integer
@@ -78,8 +79,8 @@ class WorkEstimate:
                     terms.append(self.of_loop(op))
                 case array.MatmulOp():
                     terms.append(self.of_product(op))
-                case dense.DenseOp() if op.written:
-                    terms.append(self.of_elimination(op.written[0]))
+                case dense.DenseOp() if written := writes(op):
+                    terms.append(self.of_elimination(written[0].memref))
                 case scf.IfOp():
                     terms += [self.of_block(b) for b in if_blocks(op)]
                 case _:

@@ -1,14 +1,14 @@
 """Gradients through recursive functions.
 
-Each such function becomes two. The forward function runs and keeps what its adjoint reads: scalars by
-value, all else on tapes; the record of that is what a call of it yields, and a value like any other, which
-the caller's plan saves where it must. The backward function is given it, the shadows and the cotangents::
+Each such function becomes two. The forward function runs the primal and keeps what its adjoint reads: scalars
+by value, all else on tapes. A call of it yields a record of that. The record is a value like any other: the
+caller's plan saves it where it must. The backward function takes the record, the shadows and the cotangents::
 
     %r, %y = activation.call @f(%x, %a)     forward  %r, %y = activation.call @f_forward(%x, %a)
                                             reverse  %x_bar = activation.call @f_backward(%r, %a_shadow..)
 
-Both come from the gradient of the function, split where its primal ends (`split`), for after it returns
-anybody may store to its arguments: those that nothing in the module ever writes (`stable_arguments`) apart.
+Both come from the gradient of the function, split where its primal ends (`split`). After the primal returns,
+anybody may store to its arguments, except those that nothing in the module ever writes (`stable_arguments`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from ...dialects import activation, ad
 from ...dialects.within import every_op
 from ..analysis.activity import Activity, is_float
 from ..analysis.alias import AliasAnalysis
+from ..analysis.views import is_memref
 from ..diagnostics import refusal
 from ..rules import accesses
 from ..rules.calls import argument_of, count_in_record, private_functions
@@ -112,7 +113,7 @@ class Activities:
         """
         forward = f"{op.target}{activation.FORWARD}"
         active = [k for k, a in enumerate(op.arguments) if activity.active(a)]
-        used = [k for k, a in enumerate(op.arguments) if is_memory(a) and activity.useful(a)]
+        used = [k for k, a in enumerate(op.arguments) if is_memref(a) and activity.useful(a)]
         if isinstance(op, activation.ReverseStepsOp):
             backward = self.asked.setdefault(f"{op.target}{activation.BACKWARD}", Asked())
             if active or any(map(activity.active, op.shadows)):
@@ -204,10 +205,6 @@ def describe_activities(function: func.FuncOp, activity: Activity) -> Activities
     found = Activities(function, activity)
     found.describe()
     return found
-
-
-def is_memory(value: SSAValue) -> bool:
-    return isinstance(value.type, MemRefType)
 
 
 # --- What survives ----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What the reverse sweep has had again so far: each primal value, memref and copy once."""
+"""What the reverse sweep has already recovered: primal values, memrefs and copies, each once."""
 
 from __future__ import annotations
 

@@ -24,11 +24,9 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, i1, i8
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
+from ..rules.builders import Emit, index
 
 PER_BYTE = 8
-
-Emit = Callable[[Operation], SSAValue]
-"""Puts an op where the code goes, and returns its result."""
 
 
 def bytes_for(count: SSAValue, emit: Emit) -> SSAValue:
@@ -66,10 +64,6 @@ def place_of(at: Sequence[SSAValue], emit: Emit) -> tuple[list[SSAValue], SSAVal
     place = emit(arith.ShRUIOp(inner, index(3, emit)))
     bit = emit(arith.AndIOp(inner, index(PER_BYTE - 1, emit)))
     return [*outer, place], emit(arith.IndexCastOp(bit, i8))
-
-
-def index(value: int, emit: Emit) -> SSAValue:
-    return emit(arith.ConstantOp(IntegerAttr(value, IndexType())))
 
 
 # Rows of truths.

@@ -1,8 +1,8 @@
-"""What sizes that are known only at run time count as in the cut.
+"""Estimates for the cut of sizes that are known only at run time.
 
-Every extent and every other unknown number counts as `NOMINAL`, a counter as the middle of its range: so
-n costs more than n - 1, a triangle half of a square, and a constant what it is. An axis of which the program
-takes elements 0, 1 and 2, and no slices, counts as 3: its elements are components (`points[:, 0]`).
+Every extent and every other unknown number counts as `NOMINAL`, a counter as the middle of its range. So n
+costs more than n - 1, and a triangle costs half of a square; a constant costs what it is. An axis counts as 3
+if the program takes its elements 0, 1 and 2 and no slices: its elements are components (`points[:, 0]`).
 """
 
 from __future__ import annotations

@@ -28,14 +28,15 @@ After::
     }
     func.func private @f_step(%i : index, %u : memref<?xf64>, %k_cell : memref<f64>) { ... }
 
-How it is written, `outline_steps` says. Which loops: those of the top level, in branches too, of which an
-iteration saves arrays, so that their tapes have more axes than a restart state; where there are none, the one
-of which most is saved. And within their steps again those of which that is true, whose steps are functions
-beside the outer ones', and so on; there also each `while` that saves anything: what a step keeps has to have
-a bound.
+`outline_steps` writes the functions. The pass takes the loops of the top level, also those in branches, whose
+iterations save arrays: their tapes have more axes than a restart state. If there are none, it takes the loop
+that saves most. It then looks into the steps of these loops in the same way; the steps of inner loops are
+functions beside those of outer ones. There it also takes each `while` that saves anything, because what a
+step keeps must have a bound.
 
-Refused are loops that call what cannot be run twice (functions in C, `print`, recursive functions), that
-change arrays which grow, or arrays that may overlap, and loops in branches on arrays that these make.
+Three kinds of loops are refused: those that call what cannot run twice (functions in C, `print`, recursive
+functions), those that change growable arrays or arrays that may overlap, and those in branches that use
+arrays which the branch makes.
 """
 
 from __future__ import annotations

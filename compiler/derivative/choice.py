@@ -1,7 +1,7 @@
-"""Which nodes of the graph to save: a minimum cut, beside what is had in ways that a cut has no node for.
+"""Which nodes of the graph to save: a minimum cut, after choices that a cut cannot make.
 
-Old contents of stores and values that are rolled back would be a second way to have a value; so sets of them
-are chosen first (`selection`), and each is priced by the cut that it leaves.
+Old contents of stores, and rolled-back cells, are a second way to recover a value; a cut has no node for
+that. So sets of them are chosen first (`selection`), and each set is priced by the cut that it leaves.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ...dialects import array
 from ..rules import Access, Contents
 from .first_overwrites import Overwrites, places_of
 from .min_cut import INFINITE, cut_with_work
-from .mirrored_contents import follows, is_inside
+from .mirrored_contents import follows
 from .neighbours import Neighbour
 from .overwritten import Answer, Overwritten, is_mosaic, is_view, margins_of, symbols_of
 from .plan import Node, RollBack, Saved
 from .prices import OLD_CONTENTS_PREMIUM
 from .rollback import Rolled, Stretch, cycle_in
-from .segments import Margins, encloses, is_recomputable, rectangular, value_block
+from .segments import Margins, encloses, is_inside, is_recomputable, rectangular, value_block
 from .selection import cheapest, worthwhile
 from .value_graph import ValueGraph, numbers_of
 from .versions import Version

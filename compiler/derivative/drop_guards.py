@@ -1,9 +1,9 @@
-"""Derivatives without the guards of strong zeros, which say so where that is not exact.
+"""Derivatives without the guards of strong zeros, and a check whether that was exact.
 
-A guard (`ad.mul`, `ad.div`) makes 0 of 0 times what is not finite. Without it that is NaN. A cotangent,
-or a tangent, is only added up, multiplied, divided and chosen by values of the primal, and a NaN stays
-one in all of this. So each derivative that is computed without guards is that with them, or NaN. Where
-none of those that the call hands out is a NaN, all of them are exact::
+A guard (`ad.mul`, `ad.div`) makes 0 of 0 times what is not finite. Without it the result is NaN. Cotangents
+and tangents are only added, multiplied, divided, and chosen by values of the primal; a NaN survives all this.
+So a derivative without guards either equals that with guards, or is NaN. If a call hands out no NaN, all its
+derivatives are exact::
 
     %p = ad.mul %y_bar, %x : f64             %p = arith.mulf %y_bar, %x : f64
     ...                                      ...
@@ -11,18 +11,17 @@ none of those that the call hands out is a NaN, all of them are exact::
                                              ad.retry_if %wrong
                                              func.return %p : f64
 
-Elsewhere the caller runs code with guards in its place. That needs a call which can be made again: one
-that prints nothing, draws no random numbers and calls no foreign code. What it stores to arguments is
-undone: a copy of each such array is taken on entry, and put back before the call is made again. (Of
-shadows and cotangents that start from zeros the caller makes new ones.)
+Otherwise the caller runs code with guards instead. So the call must be repeatable: it prints nothing, draws
+no random numbers and calls no foreign code. Its stores to arguments are undone: each such array is copied on
+entry, and put back before the second call. (The caller makes new shadows and cotangents that start from 0.)
 
 Private functions follow those that call them: both sweeps over recursive functions, and over the steps of
 a checkpointed loop. A gradient within a budget has guards where the one without a budget has them, so
 both compute the same numbers.
 
-Refused, too, where a NaN may reach an op that turns it into a number (`nan_flow`), where a tangent is
-stored to an argument and the primal may raise after that (the caller sees what is there then), and where
-looking at the outcome, and copying, costs more than the guards: see `worthwhile`.
+Guards also stay where a NaN may reach an op that turns it into a number (`nan_flow`); where a tangent is
+stored to an argument and the primal may raise later, because the caller then sees what is there; and where
+the check and the copies cost more than the guards (`worthwhile`).
 """
 
 from __future__ import annotations

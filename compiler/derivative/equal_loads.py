@@ -1,12 +1,12 @@
-"""Elements that several maps read of one array, with nothing stored to it in between: one node of the graph.
+"""Elements that several maps read from one array, with no store in between: one node of the graph.
 
-Of a state whose rows are its components each map reads some of the rows::
+If the rows of a state are its components, each map reads some of the rows::
 
     array.map(%m) ins(%s_0, %s_1) outs(%d_0) {...}
     array.map(%m) ins(%s_0, %s_2) outs(%d_1) {...}
 
-The `%s_0` of the second map is that of the first. Where the first saves it, the second has it of the same
-segment; so three rows are saved, not a row for each map that reads it.
+Both maps read the same `%s_0`. Where the first map saves it, the second reads it from the same segment. So
+three rows are saved, not one row for each map.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Which side of a minimum or maximum is taken, as values of their own: truths, which a plan may save.
+"""Which side of a minimum or maximum is taken, as bools that a plan may save.
 
-The adjoint of a minimum reads both operands, which may be two numbers that are overwritten. All that it asks
-of them is which one is less::
+The adjoint of a minimum reads both operands, and both may be overwritten. It only needs to know which one is
+less::
 
     %m = arith.minimumf %a, %b : f64        %below = arith.cmpf ole, %a, %b : f64
                                             %above = arith.cmpf oge, %a, %b : f64
                                             %m = ad.minimum %a, %b, %below, %above : f64
 
-The truths are pure code on the operands: where these are had anyway, nothing is saved. Runs on the function
-that is planned; in what is written, a minimum is that of `arith` again.
+The bools are pure code on the operands: if the operands are available anyway, nothing is saved. This runs on
+the function that is planned. In the gradient a minimum is an `arith` op again.
 """
 
 from __future__ import annotations

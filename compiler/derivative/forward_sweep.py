@@ -32,14 +32,14 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import activation, ad, array, foreign
-from ..rules.builders import extents_of, transfer
+from ..rules.builders import Emit, extents_of, transfer
 from ..rules.calls import private_functions
 from ..rules.routines import inlined, is_kept, primal_of
 from ..rules.table import index_constant
 from . import bits
 from .overwritten import Overwritten
 from .plan import Plan, Save, Saved, hint_of
-from .segments import is_recomputable, value_block
+from .segments import is_inside, is_recomputable
 from .steps import Running, RunSteps, call_of
 from .versions import Version
 
@@ -190,7 +190,7 @@ class ForwardSweep:
 
     def _number(self, value: SSAValue, save: Save, target: Block) -> SSAValue:
         """`value` here, before the loops: as computed already, or computed early (it is pure)."""
-        if value in self.values and not inside(value, save.push_before):
+        if value in self.values and not is_inside(value, save.push_before):
             return self.values[value]
         op = value.owner
         assert isinstance(op, Operation)
@@ -279,7 +279,7 @@ def is_at_hand(node: Saved, save: Save) -> bool:
     )
 
 
-def emitter(target: Block, like: Operation) -> bits.Emit:
+def emitter(target: Block, like: Operation) -> Emit:
     """Appends to `target`, located where `like` is."""
 
     def emit(op: Operation) -> SSAValue:
@@ -303,11 +303,6 @@ def less(value: SSAValue, by: int, target: Block) -> SSAValue:
     op = arith.SubiOp(value, constant(by, target))
     target.add_op(op)
     return op.result
-
-
-def inside(value: SSAValue, loop: Operation) -> bool:
-    parent = value_block(value).parent_op()
-    return parent is not None and loop.is_ancestor(parent)
 
 
 def segment_slot(

@@ -1,9 +1,9 @@
 """`keep-product`: of the tangent of a gradient function keep the Hessian-vector product alone.
 
-Whoever asks for the product wants neither the value nor the gradient: shadows become memory of the function,
-the other results zeros. What only they needed is dead then, of a quadratic function all but the product. Its
-memory holds nothing before: it is filled here, where the gradient has not done so (`ad.unseen`), and mostly
-with the first sum at once::
+Who asks for the product wants neither the value nor the gradient. So shadows become memory of the function,
+and the other results become zeros. What only they needed is dead then: for a quadratic function that is all
+but the product. The product's memory holds nothing before. It is filled here, unless the gradient fills it
+(`ad.unseen`); mostly the first sum is then stored instead::
 
     func.func @f(%x, %x_shadow, %x_dot, %x_shadow_dot) -> (f64) {
       ... add to %x_shadow ... add to %x_shadow_dot ...
@@ -17,7 +17,7 @@ becomes ::
       ... add to %x_shadow1 ... add to %x_shadow_dot ...
       return %zero
 
-Shadows that share memory, or are no compact arrays, stay the caller's.
+Shadows that share memory, or are not compact, remain the caller's.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What the derivatives that a program asks for save themselves, for the receipt.
+"""What derivatives inside a program save, for the receipt.
 
-Each `ad.derivative` of the gradient function, forward or reverse, has a plan of its own for the function that
-it names. Its tapes are empty again when it is done, so the loops around it do not count; with tangents in
-so many directions there are twice as many tapes for each.
+Each `ad.derivative` of the gradient function, forward or reverse, has its own plan for the function that it
+names. Its tapes are empty again when it ends, so the loops around it do not count. Each direction of its
+tangents doubles the number of tapes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Between which bounds an integer of a function lies, for given arguments.
+"""Bounds of a function's integers, for given arguments.
 
-Extents, counters and what is computed from them are known on entry: their bounds are equal. What is known
-at run time only has a bound, often: a slice is at most as long as its array, the trips of a loop that may
-leave early are at most its count, what a branch does is done at most once.
+Extents, counters and what is computed from them are known on entry: their bounds are equal. Numbers that are
+known only at run time often have a bound: a slice is at most as long as its array, a loop that may leave
+early repeats at most as often as it counts, and a branch is taken at most once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""In which of the loops around it a value is the same in every iteration.
+"""The loops around a value in which it is the same in every iteration.
 
-A load whose location does not depend on a loop's counter, and that nothing in the loop overwrites, reads one
-value however often the loop runs, and what is computed from such values is one value too. Where it must be
-saved, one place is enough for all iterations::
+A load reads one value in all iterations of a loop if its location does not depend on the loop's counter and
+nothing in the loop overwrites it. What is computed from such values is one value, too. If it must be saved,
+one place serves all iterations::
 
     array.loop %k to %m do {
       array.loop %i to %n do {

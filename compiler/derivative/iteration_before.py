@@ -1,6 +1,6 @@
 """Values of the iteration before, in the reverse sweep: `neighbours`.
 
-Each is computed, read or taken from a tape once more, with the counter of the loop one less::
+Each is computed or read again, from memory or a tape, with the loop's counter reduced by one::
 
     %last = arith.subi %i, %one
     %before = arith.maxsi %last, %zero            // an iteration that has run
@@ -20,10 +20,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ...dialects import array
 from ..rules.sweeps import PRIMAL
 from . import bits
-from .mirrored_contents import is_inside
 from .neighbours import Neighbour
 from .old_contents import OldContents
 from .plan import ReadNeighbour, ReadOld, Reload, Save
+from .segments import is_inside
 from .sweeps import Primal
 from .versions import Version
 

@@ -1,7 +1,7 @@
 """`keep-tangents`: of a tangent function keep the tangents alone.
 
-Directions that go one after the other share one run of the primal: the first call's. In the others the
-primal's results are zeros, and what only they needed is dead. Of a linear function that is half of the work,
+Directions that are computed one after the other share the primal of the first call. In the other calls the
+primal's results are zeros, and what only they needed is dead. For a linear function that is half of the work,
 and all arrays but those of tangents::
 
     func.func @f(%x, %x_dot) -> (f64, f64) {
@@ -13,7 +13,7 @@ becomes ::
       ... store to %u_dot, in each step ...
       return %zero, %value_dot
 
-Results that are no floats stay, and so do stores to arguments, and what raises.
+Results that are not floats remain, and so do stores to arguments and what may raise.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The adjoint of a map, which is a map over the same points: built input by input, as its body asks for them.
+"""The adjoint of a map: a map over the same points, which gets each input when its body first asks for it.
 
 ::
 

@@ -1,7 +1,7 @@
-"""Contents that other memory still holds: they were stored there as well.
+"""Contents that other memory still holds, because they were stored there as well.
 
-A state that is recorded as it goes is equal to what was recorded, at the start of an iteration to what was
-recorded one earlier::
+A state that is recorded equals its record; at the start of an iteration it equals the record of the iteration
+before::
 
     array.loop %t to %n do {
       ...                                             // reads %u: what the iteration before left
@@ -10,8 +10,8 @@ recorded one earlier::
       ...                                             // reads %u: row t
     }
 
-In iteration t it is first row t - 1, and in the first iteration what the array held on entry. The same holds
-for a variable whose next value is also stored to an element of an array.
+At the start of iteration t it is row t - 1; in the first iteration it is what the array held on entry. The
+same holds for a variable whose next value is also stored to an element of an array.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..analysis.kills import Kills
 from ..analysis.views import strip_views
 from ..rules import Access
 from ..rules.descriptors import descriptor_values
-from .segments import is_recomputable, value_block
+from .segments import is_inside, is_recomputable
 from .versions import Version
 
 
@@ -166,8 +166,3 @@ def follows(number: SSAValue, loop: array.LoopOp | None) -> bool:
     if loop is None and isinstance(op.parent_op(), func.FuncOp):
         return True
     return is_recomputable(op) and all(follows(o, loop) for o in op.operands)
-
-
-def is_inside(value: SSAValue, loop: array.LoopOp) -> bool:
-    parent = value_block(value).parent_op()
-    return parent is not None and loop.is_ancestor(parent)

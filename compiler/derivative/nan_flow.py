@@ -1,12 +1,12 @@
-"""What a NaN comes to that a guard of a strong zero would have kept back: numbers and memory.
+"""Which numbers and memory a NaN reaches that a guard of a strong zero would have prevented.
 
-It is followed through a whole module: private functions (recursive ones, the steps of a checkpointed
-loop) get it in arguments and hand it on in shadows and results. What it reaches of what the caller sees
-is an *outcome*. There a NaN can be found, if it cannot have become a number on the way::
+The NaN is followed through a whole module. Private functions (recursive ones, the steps of a checkpointed
+loop) take it in arguments and pass it on in shadows and results. What it reaches of what the caller sees
+is an *outcome*. A check finds the NaN there, unless an op on the way may turn it into a number::
 
     %p = ad.mul %y_bar, %x                          %p may be one
     memref.store %p, %x_shadow[%i]                  %x_shadow may hold one: an outcome
-    %c = arith.cmpf ogt, %p, %k                     whoever asks for %c does not see it: refused
+    %c = arith.cmpf ogt, %p, %k                     a branch on %c does not see it: refused
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ...dialects import activation, ad, array
 from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis
 from ..analysis.effects import is_private
+from ..analysis.views import is_memref
 from ..rules import rule_of
 from ..rules.calls import argument_of, count_in_record
 
@@ -114,7 +115,7 @@ class NanFlow:
         if index < own or backward is None or not self.is_step(name):
             return False
         held = backward.body.block.args[index - own]
-        return self.reach_root(held) if is_memory(held) else self.reach(held)
+        return self.reach_root(held) if is_memref(held) else self.reach(held)
 
     def is_step(self, name: str) -> bool:
         """Whether a function runs as a step of checkpointed loops alone."""
@@ -239,7 +240,7 @@ def handed_in(callee: func.FuncOp, op: Checkpointed) -> dict[SSAValue, list[SSAV
         return dict.fromkeys(args[len(args) - len(shadows) :], shadows)
     found: dict[SSAValue, list[SSAValue]] = {}
     for k, argument in enumerate(args[len(args) - len(op.arguments) :]):
-        if is_memory(argument):
+        if is_memref(argument):
             found[argument] = [op.arguments[j] for j in activation.in_turns([k], op.permutation)]
     return found
 
@@ -247,10 +248,6 @@ def handed_in(callee: func.FuncOp, op: Checkpointed) -> dict[SSAValue, list[SSAV
 def is_growable(root: SSAValue) -> bool:
     """Whether memory may be larger than what it holds."""
     return isinstance(root.owner, Operation) and array.GROWABLE in root.owner.attributes
-
-
-def is_memory(value: SSAValue) -> bool:
-    return isinstance(value.type, MemRefType)
 
 
 def is_float(value: SSAValue) -> bool:

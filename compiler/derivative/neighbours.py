@@ -1,7 +1,7 @@
-"""Variables that hold, at the start of an iteration, what the iteration before has computed.
+"""Variables that hold, at the start of an iteration, what the iteration before computed.
 
-A value that is handed on is the neighbour of one that the plan knows already: it is had as that was, one
-iteration earlier::
+The value of such a variable is the *neighbour* of one that the plan knows: it is recovered as that one is,
+one iteration earlier::
 
     memref.store %first, %left[]
     array.loop %i to %n do {
@@ -11,9 +11,9 @@ iteration earlier::
       memref.store %here, %left[]
     }
 
-Whatever the value takes must be had of another iteration than the current one: counters, memory that
-survives, tapes that the loop indexes, and variables that are neighbours themselves. What is had in another
-way (killed loads, results of branches and loops) has to be saved then: `Neighbour.on_tape`.
+All that the value is computed from must be available for another iteration than the current one. Counters,
+memory that survives, tapes that the loop indexes and other neighbours are. The rest (killed loads, results of
+branches and loops) has to be saved: `Neighbour.on_tape`.
 
 Not handled: loops that may leave early, whose tapes are pushed in each iteration.
 """
@@ -32,8 +32,7 @@ from ..analysis.kills import Kills
 from ..rules import Access
 from ..rules.descriptors import descriptor_values
 from . import available_values
-from .mirrored_contents import is_inside
-from .segments import is_recomputable, value_block
+from .segments import is_inside, is_recomputable, value_block
 from .versions import Version
 
 

@@ -1,7 +1,7 @@
 """The contents of whole arrays as they were when something read them, in the reverse sweep.
 
-A copy that was saved, or one that the map that made them makes once more; views of the array become views
-of the copy.
+They are a copy: one that was saved, or one that the ops which made the contents fill again. Views of the
+array become views of the copy.
 """
 
 from __future__ import annotations

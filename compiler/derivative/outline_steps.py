@@ -1,10 +1,10 @@
 """Make the body of a loop a private function, which is called once an iteration: see `checkpoint_loops`.
 
-A float that is active comes in a cell, and is read at each use, so that its cotangent is added up as in the
-loop itself. `overwritten` lists the arrays that the function writes after the loop, or in loops around it:
-what the steps only read of them is read again of a copy.
+An active float is passed in a cell, and read at each use, so that its cotangent is added up as in the loop
+itself. `overwritten` lists the arrays that the function writes after the loop, or in loops around it. Where
+steps only read such an array, they read a copy of it when they run again.
 
-Whether a loop goes on that may end early is decided in its steps (`decide_in_body`). Before::
+A loop that may end early decides in its steps whether it goes on (`decide_in_body`). Before::
 
     %trips = array.loop %i while {
     ^bb0(%j : index):
@@ -56,6 +56,7 @@ from ..analysis.footprint import Footprints, covers
 from ..rules import evaluates_body, reads, writes
 from ..rules.calls import private_functions
 from ..rules.table import index_constant
+from .available_values import is_inside
 from .primal_values import computed_again
 from .segments import value_block
 from .split import is_integer_code
@@ -105,16 +106,8 @@ def outer_values(loop: array.LoopOp) -> Iterator[SSAValue]:
     body = loop.body.block
     for op in body.walk():
         for operand in op.operands:
-            if not is_inside(operand, body):
+            if not is_inside(value_block(operand), body):
                 yield operand
-
-
-def is_inside(value: SSAValue, body: Block) -> bool:
-    block: Block | None = value.owner if isinstance(value.owner, Block) else value.owner.parent
-    while block is not None and block is not body:
-        above = block.parent_op()
-        block = None if above is None else above.parent
-    return block is body
 
 
 def scope_of(loop: array.LoopOp) -> Block:
@@ -313,7 +306,7 @@ class Outline:
     def bring_operands(self) -> None:
         for op in list(self.entry.walk()):
             for index, operand in enumerate(op.operands):
-                if operand in self.here or not is_inside(operand, self.entry):
+                if operand in self.here or not is_inside(value_block(operand), self.entry):
                     op.operands[index] = self.bring(operand, op)
 
     def bring(self, value: SSAValue, user: Operation) -> SSAValue:

@@ -1,11 +1,10 @@
 """What a save costs, and what it costs to fill an array once more: bytes, at nominal sizes.
 
-A save costs the bytes of its segment times the times that it is pushed. Scalar code costs nothing, but for
-functions of elements that are derived of their results (`exp`, `tanh`), where these stay in the cache: such a
-one costs a little more than its result on a tape, so one save spares it, and two do not
-(`FUNCTION_OF_ELEMENTS`). An element of an array that is filled again costs a part of a byte for each op, and
-a function more than the others: a temporary of a few functions is filled again, a sum of many elements is
-saved.
+A save costs the bytes of its segment, as often as it is pushed. Scalar code costs nothing, except functions
+of elements whose adjoint reads the result alone (`exp`, `tanh`), if the results stay in the cache. Such a
+function costs a little more than its result on a tape, so one save is cheaper and two are not
+(`FUNCTION_OF_ELEMENTS`). To fill an array again costs a part of a byte for each element and op, and more for
+a function. So a temporary of a few functions is filled again, and a sum of many elements is saved.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from math import prod
 from typing import cast
 
 from xdsl.dialects import arith, math, memref
-from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
 from ..analysis.independence import Independence
 from ..analysis.kills import Kills
 from ..rules import RULES, ScalarRule
+from ..rules.builders import element_of
 from ..rules.math import is_transcendental
 from .capacities import Nominal
 from .invariance import Invariance
@@ -167,10 +166,6 @@ class Prices:
                 return ACCESS + effort(op.value, value_block(op.value))
             case _:
                 return 0.0
-
-
-def element_of(base: SSAValue) -> Attribute:
-    return cast(MemRefType[Attribute], base.type).element_type
 
 
 def effort(value: SSAValue, block: Block) -> float:

@@ -1,9 +1,8 @@
 """The receipt of a gradient: what would be saved, why, and how many bytes for given arguments.
 
-Beside what is saved it counts the two other things that a gradient call allocates: shadows (those of
-arguments are the gradients that the call returns) and temporaries (the arrays that the primal makes,
-and the adjoint's scratch). Those two are read off the finished gradient function, which is written
-when they are asked for.
+It also counts the two other things that a gradient call allocates: shadows (those of arguments are the
+gradients that the call returns) and temporaries (the arrays that the primal makes, and the adjoint's
+scratch). It reads these two off the gradient function, which is written only when somebody asks.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """Cotangents of records: how the adjoint of a backward function hands them to that of its forward function.
 
-A forward function keeps what its backward function reads. Where both are reversed once more, the cotangents
-of that go the other way, in memory that the record holds as well::
+A forward function keeps what its backward function reads. When both are reversed once more, cotangents of
+what is kept go the other way, in memory that the record holds as well::
 
     %r, %y = @f_forward(%x)             %r, %y = @f_forward_forward(%x)       keeps zeros for cotangents, too
     %x_bar = @f_backward(%r, %y_bar)    %s, %x_bar = @f_backward_forward(%r, %y_bar)
                                         ... = @f_backward_backward(%s, %r, ..)     adds to them
                                         ... = @f_forward_backward(%r, ..)          begins with them
 
-The record of @f_forward_forward holds what @f_forward keeps, then memory for the cotangents of what of that
-is active (of a number a cell, of an array one as large, of a tape an empty one), then what the function
-@f_forward_backward needs besides. Whoever is given the record takes all of it as arguments. What is kept is
-only read, so its cotangents need not share memory where it does: @f_forward_backward adds them up first.
+The record of @f_forward_forward has three parts: what @f_forward keeps; memory for the cotangents of what is
+active in that (a cell for a number, an array as large for an array, an empty tape for a tape); and what
+@f_forward_backward needs besides. Who takes the record takes all of it as arguments. What is kept is only
+read, so its cotangents need not share memory where it does: @f_forward_backward adds them up first.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from ..rules.builders import extents_of, fill, memory_in_order
 from ..rules.calls import count_in_record, listed
 from ..rules.table import float_constant
 from .function_attributes import move_overlaps
+from .reverse import is_memory
 
 
 @dataclass(frozen=True)
@@ -174,10 +175,6 @@ def as_cotangent(found: SSAValue, type_: Attribute, emit: Inserted) -> SSAValue:
     if isinstance(type_, MemRefType):
         return emit(memref.CastOp.get(found, type_))
     return emit(memref.LoadOp.get(found, []))
-
-
-def is_memory(value: SSAValue) -> bool:
-    return isinstance(value.type, MemRefType | ad.TapeType)
 
 
 def returned(function: func.FuncOp) -> func.ReturnOp:

@@ -1,20 +1,20 @@
 """Contents of private arrays that the reverse sweep makes again, by the ops that filled them.
 
 What a function computes into an array of its own (a temporary, a scratch array, a helper's result) is a value
-like any other: where all that it is made of is had again, so is it. The stores are cloned in the reverse
-sweep, upon an array of its own::
+like any other: it can be recomputed if all that it is made of is available. The reverse sweep clones the
+stores, into an array of its own::
 
     %t = array.alloc(%n)                            %t_again = array.alloc(%n)
     array.map(%m) ins(%u) outs(%t_inner) {...}      array.map(%m) ins(%u_saved) outs(%t_again_inner) {...}
     memref.store %x, %t[%c0]                        memref.store %x, %t_again[%c0]
 
-A `Refill` is a run of the ops of one block that change the array, up to those contents: maps, stores, and
-branches and counted loops of these. It goes back as far as the allocation, or to where what follows covers
-the whole array; or it starts from earlier contents, which are had first.
+A `Refill` lists the ops of one block that change the array, up to the wanted contents: maps, stores, and
+branches and counted loops of these. It goes back to the allocation, or to the op from which on the whole
+array is overwritten; or it starts from earlier contents, which are recovered first.
 
-Where each iteration of a loop fills the same part of the array, and none stores to the rest (the edges of a
-scratch array that is made before a loop over time), the rest is as it was before the loop. The array of the
-reverse sweep is then made there, once, and each iteration fills its part::
+Often each iteration of a loop fills the same part of the array, and none stores to the rest: the edges of a
+scratch array, say, that is made before a loop over time. The rest is then as it was before the loop. The
+reverse sweep makes its array there, once, and each iteration fills its part::
 
     %t = array.alloc(%n)                            %t_again = array.alloc(%n)
     array.map(%n) outs(%t) {zero}                   array.map(%n) outs(%t_again) {zero}

@@ -19,9 +19,9 @@ none; like any other value it is saved where it must be, once each time that the
 of a block starts, the reverse cell holds what the cell held at the end of that block. A load is had there,
 the updates after it in its block being undone at once; those in a branch by choosing again (`Either`).
 
-So a value takes the last one, the conditions and trips around the updates, and the amounts. Whether they
-are free, recomputed or saved, the plan says, as of any value. Where a condition depends on the cell, it
-is saved.
+So a rolled-back value needs the last value, the conditions and trips around the updates, and the amounts. The
+plan decides whether these are free, recomputed or saved, as for any value. A condition that depends on the
+cell is saved.
 
 Not handled: floats (they round), a load with a loop that counts between it and the end of its block,
 cells that a loop's condition stores to.

@@ -35,12 +35,13 @@ from pathlib import PurePath
 from typing import TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, math, memref
+from xdsl.dialects import arith, math, memref
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import ad, array
+from ..analysis.alias import enclosing_loops
 from ..diagnostics import line_of
 from ..names import as_written
 from ..rules.table import ADJOINT, constant_float
@@ -217,8 +218,8 @@ class Message:
 
     def _points(self) -> list[SSAValue]:
         """The point of the map that this was in."""
-        loops = [loop for loop in loops_around(self.op) if POINTS in loop.attributes]
-        return [loop.induction for loop in reversed(loops)]
+        loops = enclosing_loops(self.op)
+        return [loop.induction for loop in loops if POINTS in loop.attributes]
 
     def _subscript(self, of: Subscript) -> SSAValue | None:
         """A subscript at the check; None where it is not known there."""
@@ -298,7 +299,7 @@ class Message:
     def _iterations(self) -> str:
         """In which iteration of which loops of the program."""
         told: list[str] = []
-        for loop in loops_around(self.op):
+        for loop in reversed(enclosing_loops(self.op)):
             at = line_of(loop)
             if POINTS in loop.attributes or at is None:
                 continue
@@ -312,15 +313,6 @@ class Message:
 def escaped(text: str) -> str:
     """A text that stays as it is in a format."""
     return text.replace("{", "{{").replace("}", "}}")
-
-
-def loops_around(op: Operation) -> Iterator[array.LoopOp]:
-    """The loops around an op, innermost first."""
-    parent = op.parent_op()
-    while parent is not None and not isinstance(parent, func.FuncOp):
-        if isinstance(parent, array.LoopOp):
-            yield parent
-        parent = parent.parent_op()
 
 
 def around(op: Operation, block: Block) -> Operation:

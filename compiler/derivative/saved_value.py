@@ -1,18 +1,19 @@
-"""What is said of one save: its name, its size, why it must be, and how it might be avoided."""
+"""What a receipt says of one save: its name, its size, why it is needed, and how to avoid it."""
 
 from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from unicodedata import normalize
 
-from xdsl.dialects import func, memref, scf
+from xdsl.dialects import memref, scf
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import ad, array, foreign
+from ..analysis.alias import enclosing_loops
 from ..diagnostics import line_of
 from ..names import as_written
 from ..rules import evaluates_body, is_whole_array, writes
@@ -169,7 +170,7 @@ def way_out(save: Save) -> str | None:
     target, name = overwritten_by(killer), name_overwritten(killer, line)
     if target is None or name is None:
         return None
-    in_loop = any(loop.is_ancestor(save.at) for loop in loops_around(killer))
+    in_loop = any(loop.is_ancestor(save.at) for loop in enclosing_loops(killer))
     if isinstance(target.owner, memref.AllocaOp):
         if not in_loop:
             return f"line {line[1]}: assign to a name other than `{name}`"
@@ -215,14 +216,6 @@ def overwritten_by(killer: Operation) -> SSAValue | None:
 def names_in(file: str, line: int) -> set[str]:
     """The words of a line of source: what is called otherwise there, the program does not know."""
     return set(re.findall(r"\w+", normalize("NFKC", linecache.getline(file, line))))
-
-
-def loops_around(op: Operation) -> Iterator[array.LoopOp]:
-    parent = op.parent_op()
-    while parent is not None and not isinstance(parent, func.FuncOp):
-        if isinstance(parent, array.LoopOp):
-            yield parent
-        parent = parent.parent_op()
 
 
 def added_up(written: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Where saved values lie, and what is plain enough to be computed again anywhere.
+"""Where saved values lie, and which ops are simple enough to be computed again anywhere.
 
 A saved value is an element of a segment that is indexed by the loops around it, as far out as
 their counts are known: `rectangular`. The plan prices a `Segment`, the forward sweep pushes it, the reverse
@@ -24,7 +24,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import Pure
 
 from ...dialects import ad, array
-from .bits import PER_BYTE, Emit, are_packed, bytes_for, index
+from ..rules.builders import Emit, index
+from .bits import PER_BYTE, are_packed, bytes_for
 
 Margins = tuple[tuple[int, int], ...]
 """For each loop, how many of its first and last iterations are left out."""
@@ -196,6 +197,11 @@ def enclosing_loops(block: Block) -> Iterator[array.LoopOp]:
         if isinstance(op, array.LoopOp):
             yield op
         op = op.parent_op()
+
+
+def is_inside(value: SSAValue, loop: Operation) -> bool:
+    parent = value_block(value).parent_op()
+    return parent is not None and loop.is_ancestor(parent)
 
 
 def value_block(value: SSAValue) -> Block:

@@ -1,9 +1,9 @@
 """Which of several groups of values to save as a whole, before the rest is cut.
 
 A group (the old contents of a store) makes every value in it free at one price. A vertex cut has no
-node for that: a value would have two ways to be had, and a cut must close them all. So the groups
-are chosen first, each choice priced with the minimum cut of what it leaves; of few groups every
-choice is tried, of many the neighbours of the best so far.
+node for that: such a value can be recovered in two ways, and a cut must close all ways. So the groups
+are chosen first. Each choice is priced with the minimum cut of what it leaves. With few groups every
+choice is tried, with many only the neighbours of the best so far.
 """
 
 from __future__ import annotations

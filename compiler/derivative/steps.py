@@ -7,9 +7,9 @@ The loop's body is a call of a private function (`checkpoint_loops`)::
     } {checkpointed = 1000 : i64}                    reverse  activation.reverse_steps @f_step %kept ... (%u)
                                                                 shadows (%u_shadow) of [0] ...
 
-Arrays that the loop permutes are arguments as they enter it, and `moves` says how they turn. What a
-restart state and the values of a step take is measured last (`sizes.step_sizes`); until then it is 0. What
-the reverse sweep has of a loop that stands in a branch comes in cells.
+Arrays that the loop permutes are arguments in the order in which they enter it; `moves` says how they take
+turns. The sizes of a restart state and of a step's values are measured last (`sizes.step_sizes`); until then
+they are 0. Where a loop stands in a branch, the reverse sweep reads its numbers from cells.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which iteration of a store touches what a read reads.
+"""Which iteration of a store touches the element that a read reads.
 
-The iteration q at which "the store's subscripts are the read's" is solved for, with what else must hold.
+It solves "the store's subscripts equal the read's" for the iteration q, with what else must hold.
 """
 
 from __future__ import annotations

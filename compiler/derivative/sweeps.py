@@ -1,7 +1,7 @@
-"""What the helpers of the reverse sweep may ask of it, and of the primal as it has it again.
+"""What the helpers of the reverse sweep may ask of it, and of the primal values that it recovers.
 
-The rules ask less (`compiler.rules.sweeps`). These protocols know the plan as well, and in which block of the
-reverse sweep something is had.
+The rules ask less (`compiler.rules.sweeps`). These protocols also know the plan, and in which block of the
+reverse sweep a value is recovered.
 """
 
 from __future__ import annotations

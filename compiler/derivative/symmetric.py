@@ -9,7 +9,7 @@ takes the place of the tangent function when its arguments change places::
 
     @f_gradient_tangent(%x, %x_shadow, %y_bar, %x_dot, %x_shadow_dot)    // %b is %x_dot, %a %x_shadow_dot
 
-The result's cotangent is 0. Cotangents of memory that is no shadow's are scratch, 0 at first.
+The result's cotangent is 0. Cotangents of memory that is not a shadow are scratch, 0 at first.
 """
 
 from __future__ import annotations

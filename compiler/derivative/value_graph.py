@@ -1,7 +1,7 @@
-"""What each needed value can be had from: the graph that the plan cuts.
+"""What each needed value can be recovered from: the graph that the plan cuts.
 
 A node is a scalar, the contents that an op reads of a memref, or the *version* of a whole array: five shifted
-reads of one grid cost one grid, not five. A node is *free* where all that it is had from survives to the
+reads of one grid cost one grid, not five. A node is *free* if all that it is recovered from survives to the
 reverse sweep.
 """
 

@@ -74,6 +74,11 @@ def is_whole_array(op: Operation) -> bool:
     return rule_of(type(op)).whole_array
 
 
+def is_opaque(op: Operation) -> bool:
+    """Whether `op` may touch memory that it does not name."""
+    return rule_of(type(op)).opaque
+
+
 def register(kind: type[Operation], rule: Rule[Any]) -> None:
     """Add the rule of a new kind of op."""
     RULES[kind] = rule
@@ -103,6 +108,7 @@ __all__ = [
     "ScalarRule",
     "accesses",
     "evaluates_body",
+    "is_opaque",
     "is_whole_array",
     "reads",
     "register",

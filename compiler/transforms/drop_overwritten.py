@@ -58,6 +58,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...dialects import ad, array
+from ..rules import accesses, evaluates_body, is_whole_array
 from ..rules.table import constant_float
 from .map_outputs import with_outputs
 from .memory_effects import functions
@@ -131,7 +132,7 @@ def users_in(block: Block, allocated: SSAValue) -> set[Operation] | None:
                     seen.add(op.result)
                     names.append(op.result)
                 continue
-            if not isinstance(op, ACCESSES):
+            if not only_touches(op):
                 return None
             ancestor = block.find_ancestor_op_in_block(op)
             assert ancestor is not None
@@ -139,16 +140,10 @@ def users_in(block: Block, allocated: SSAValue) -> set[Operation] | None:
     return users
 
 
-ACCESSES = (
-    array.MapOp,
-    array.MatmulOp,
-    array.PrintOp,
-    array.StrideOp,
-    memref.LoadOp,
-    memref.StoreOp,
-    memref.DimOp,
-)
-"""The ops that use an array without giving it another name or letting it leave."""
+def only_touches(op: Operation) -> bool:
+    """Whether an op uses arrays without giving them another name or letting them leave."""
+    uses = array.PrintOp | array.StrideOp | memref.LoadOp | memref.StoreOp | memref.DimOp
+    return isinstance(op, uses) or is_whole_array(op)
 
 
 def store_first_sum(array_: SSAValue, in_order: Sequence[Operation]) -> bool:
@@ -198,8 +193,10 @@ def spans(value: SSAValue, array_: SSAValue, extents: Sequence[SSAValue]) -> boo
 
 def writes_whole(op: Operation, array_: SSAValue, extents: Sequence[SSAValue]) -> bool:
     """Whether an op stores to all of the array, whatever that held."""
-    if isinstance(op, array.MatmulOp):
-        return spans(op.c, array_, extents) and not op.accumulate
+    if is_whole_array(op) and not evaluates_body(op):
+        touching = [a for a in accesses(op) if roots_of([a.memref]) == [array_]]
+        stores = all(a.kind == "write" and a.must for a in touching)
+        return stores and any(spans(a.memref, array_, extents) for a in touching)
     if not isinstance(op, array.MapOp) or array_ in roots_of(op.ins) or not covers(op, extents):
         return False
     kinds = [kind for out, kind in zip(op.outs, op.out_kinds, strict=True) if out is array_]

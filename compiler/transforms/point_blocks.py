@@ -19,9 +19,10 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ...dialects import array
 from ..analysis.carried_cells import is_cell
 from ..analysis.point_loops import PointLoop
+from ..analysis.views import is_memref
 from ..diagnostics import locate
 from .hoist_checks import Before
-from .point_checks import FixedChecks, Values, Writer, is_memory, raising, truth_cell
+from .point_checks import FixedChecks, Values, Writer, raising, truth_cell
 from .point_extremes import Extreme
 from .point_sizes import BlockSize
 from .straight_points import Extremes, taken_from
@@ -219,7 +220,7 @@ class PointBlocks:
         """A load that only loops over points right beside it read: so nests have nothing else in them."""
         if not isinstance(op, memref.LoadOp) or op.memref in self.points.written:
             return False
-        if self.points.varies(op) or any(map(is_memory, op.results)):
+        if self.points.varies(op) or any(map(is_memref, op.results)):
             return False
         users = [use.operation for use in op.res.uses]
         return all(u.parent is op.parent and self.points.varies(u) for u in users)
@@ -427,7 +428,7 @@ class Point:
         self.values: Values = {}
 
     def copy(self, op: Operation) -> None:
-        operands = {o: self.value(o, op) for o in op.operands if not is_memory(o)}
+        operands = {o: self.value(o, op) for o in op.operands if not is_memref(o)}
         made: Operation
         if isinstance(op, memref.LoadOp):
             axis = self.blocks.points.row_axis(op)

@@ -7,7 +7,7 @@ was written: its first point raises, or another exception comes before.
 from __future__ import annotations
 
 from xdsl.dialects import arith, func, memref, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, UnitAttr, i1
+from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr, i1
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -151,7 +151,3 @@ def raising(condition: SSAValue, *slow: Operation) -> scf.IfOp:
     branch = scf.IfOp(condition, [], [*slow, scf.YieldOp()], [scf.YieldOp()])
     branch.attributes[array.RAISES] = UnitAttr()
     return branch
-
-
-def is_memory(value: SSAValue) -> bool:
-    return isinstance(value.type, MemRefType)

@@ -65,7 +65,7 @@ from xdsl.rewriter import Rewriter
 
 from ...dialects import array
 from ..analysis.views import is_memref, strip_views
-from .drop_overwritten import ACCESSES
+from .drop_overwritten import only_touches
 from .maps_as_loops import is_scalar_code
 from .memory_effects import MemoryEffects, functions
 
@@ -190,7 +190,7 @@ def users_of(value: SSAValue) -> Iterator[Operation | None]:
         if isinstance(use.operation, array.AnyView):
             yield from users_of(use.operation.result)
         else:
-            yield use.operation if isinstance(use.operation, ACCESSES) else None
+            yield use.operation if only_touches(use.operation) else None
 
 
 def sink(op: array.MapOp, loop: array.LoopOp, between: list[Operation]) -> None:

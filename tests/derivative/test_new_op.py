@@ -14,13 +14,16 @@ from xdsl.ir import Dialect
 from xdsl.parser import Parser
 
 from mutad.compiler.analysis.activity import Activity
+from mutad.compiler.analysis.additions import additions_in
 from mutad.compiler.analysis.alias import AliasAnalysis
 from mutad.compiler.derivative.drop_guards import DropGuards
 from mutad.compiler.derivative.passes import Forward, Reverse
 from mutad.compiler.derivative.sanitizer_marks import is_whole
 from mutad.compiler.diagnostics import CompileError
 from mutad.compiler.rules import register
+from mutad.compiler.transforms.drop_overwritten import DropOverwritten
 from mutad.compiler.transforms.remove_dead import RemoveDead
+from mutad.dialects import array
 
 PROGRAM = """
 func.func @f(%x : memref<?xf64>, %y : memref<?xf64>, %i : index) {
@@ -49,6 +52,33 @@ func.func @f(%x : memref<?xf64>, %x_shadow : memref<?xf64>, %n : index, %m : ind
       array.yield %g : f64
     }
     mine.square %y into %x_shadow : memref<?xf64>, memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+"""
+
+FILLED = """
+func.func @f(%x : memref<?xf64>, %z : memref<?xf64>, %n : index) {
+  %y = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins( : ) outs(%y : memref<?xf64>) kinds ["store"] {
+    %zero = arith.constant 0.0 : f64
+    array.yield %zero : f64
+  }
+  mine.square %x into %y : memref<?xf64>, memref<?xf64>
+  mine.square %y into %z : memref<?xf64>, memref<?xf64>
+  func.return
+}
+"""
+
+BETWEEN = """
+func.func @f(%x : memref<?xf64>, %y : memref<?xf64>, %n : index, %t : f64) {
+  %zero = arith.constant 0 : index
+  %trips = array.loop %j to %n do {
+    %a = memref.load %y[%zero] : memref<?xf64>
+    mine.square %x into OTHER : memref<?xf64>, memref<?xf64>
+    %b = arith.addf %a, %t : f64
+    memref.store %b, %y[%zero] : memref<?xf64>
     array.yield
   }
   func.return
@@ -130,6 +160,21 @@ def test_what_nobody_reads_is_removed(context: Context, known: Parse) -> None:
 def test_nobody_knows_what_an_op_without_a_rule_does(context: Context, parse: Parse) -> None:
     RemoveDead().apply(context, module := parse(UNREAD))
     assert "mine" in str(module)
+
+
+def test_what_it_overwrites_is_not_filled_before(context: Context, known: Parse) -> None:
+    DropOverwritten().apply(context, module := known(FILLED))
+    assert "array.map" not in str(module)
+
+
+@pytest.mark.parametrize(("other", "found"), [("%x", 2), ("%y", 0)])
+def test_an_addition_is_none_where_it_writes_between(known: Parse, other: str, found: int) -> None:
+    module = known(BETWEEN.replace("OTHER", other))
+    function = module.body.block.first_op
+    assert isinstance(function, func.FuncOp)
+    (loop,) = (op for op in module.walk() if isinstance(op, array.LoopOp))
+    alias = AliasAnalysis(function)
+    assert len(additions_in(loop, alias.may_alias, True)) == found
 
 
 @pytest.mark.parametrize(("rule", "guards"), [(Square(), 0), (Jumping(), 1)])

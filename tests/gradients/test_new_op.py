@@ -284,6 +284,30 @@ def test_devices_refuse_it_by_line(case: GradientCase) -> None:
     assert raised.value.span is not None
 
 
+def appended_and_changed(x):
+    y = x * 2.0
+    items = []
+    for _ in range(2):
+        items.append(y)
+        square_in_place(y)
+    return energy(items[0])
+
+
+def last_item_changed(x):
+    y = x * 2.0
+    items = [y]
+    while len(items) < 3:
+        items.append(y)
+        square_in_place(items[-1])
+    return energy(y)
+
+
+@pytest.mark.parametrize("program", [appended_and_changed, last_item_changed])
+def test_the_frontend_sees_what_it_changes(program: Any) -> None:
+    with pytest.raises(CompileError, match="one of the two is changed afterwards"):
+        mutad.compile(program)(random(3))
+
+
 def rows_apart(a, n):
     for _ in range(n):
         for i in prange(a.shape[0]):

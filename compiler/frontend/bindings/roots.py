@@ -6,13 +6,13 @@ A root is an argument or an allocation. Views, casts, branches and what loops ca
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 
 from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
-from ....dialects import activation, array, dense, foreign
+from ....dialects import array
+from ... import rules
 from ..emitter import Emitter, is_placeholder
 from ..library import overlap
 
@@ -63,27 +63,8 @@ def is_made_in(value: SSAValue, block: Block) -> bool:
 
 def writes(op: Operation) -> tuple[SSAValue, ...]:
     """The arrays that the op itself stores to; cells are no arrays."""
-    if not may_write(type(op)):
-        return ()
-    match op:
-        case memref.StoreOp():
-            return (op.memref,) if not isinstance(op.memref.owner, memref.AllocaOp) else ()
-        case array.MapOp():
-            return tuple(op.outs)
-        case array.MatmulOp() | dense.DenseOp():
-            return op.written
-        case foreign.EffectsOp():
-            return tuple(op.arguments_that("write"))
-        case activation.CallOp():
-            return tuple(op.written())
-        case _:
-            return ()
-
-
-@cache
-def may_write(kind: type[Operation]) -> bool:
-    calls = foreign.EffectsOp, activation.CallOp
-    return issubclass(kind, (memref.StoreOp, array.MapOp, array.MatmulOp, dense.DenseOp, *calls))
+    written = (write.memref for write in rules.writes(op))
+    return tuple(a for a in written if not isinstance(a.owner, memref.AllocaOp))
 
 
 def accesses(op: Operation) -> Iterator[SSAValue]:
