@@ -109,21 +109,45 @@ def contracted(state: KernelState, op: Operation, k: int, shown: str) -> tuple[s
 
 
 def adds_in_place(op: arith.AddfOp) -> bool:
-    """Whether a term is added to a variable, or to an element that is the same in each iteration."""
-    if not op.result.has_one_use():
+    """Whether terms are added to a variable, or to an element that is the same in each iteration."""
+    last = op
+    while isinstance(user := only_user(last), arith.AddfOp) and is_of_adjoint(user, op):
+        last = user
+    store = only_user(last)
+    if not isinstance(store, memref.StoreOp) or store.value is not last.result:
         return False
-    (use,) = op.result.uses
-    store = use.operation
-    if not isinstance(store, memref.StoreOp) or use.index:
-        return False
-    loads = [o.owner for o in op.operands if isinstance(o.owner, memref.LoadOp)]
-    if not any(place_of(load) == place_of(store) for load in loads):
+    if not continues(op, store):
         return False
     loop = op.parent_op()
     return is_cell(store.memref) or (
         isinstance(loop, array.LoopOp)
         and all(is_outside(v, loop) for v in (store.memref, *store.indices))
     )
+
+
+def is_of_adjoint(other: Operation, op: Operation) -> bool:
+    """Whether another sum, in the same block, may be reordered with this one."""
+    return "ad.adjoint" in other.attributes and other.parent is op.parent
+
+
+def only_user(op: Operation) -> Operation | None:
+    return next(iter(op.results[0].uses)).operation if op.results[0].has_one_use() else None
+
+
+def continues(op: arith.AddfOp, store: memref.StoreOp) -> bool:
+    """Whether a sum begins with what was where it is stored."""
+    for operand in op.operands:
+        owner = operand.owner
+        if isinstance(owner, memref.LoadOp) and place_of(owner) == place_of(store):
+            return True
+        if (
+            isinstance(owner, arith.AddfOp)
+            and is_of_adjoint(owner, op)
+            and only_user(owner) is op
+            and continues(owner, store)
+        ):
+            return True
+    return False
 
 
 def strong_product(state: KernelState, op: Operation, args: list[str]) -> str:

@@ -68,8 +68,7 @@ def call_libm(
     else:
         parameters = ", ".join([type_] * len(args))
         state.declare(symbol, f"declare {type_} @{symbol}({parameters})", "libm")
-        for name, lanes in found:
-            one_version.declare(state, name, lanes, type_, len(args))
+        found = one_version.provided(state, symbol, type_, found)
     attributes = "nounwind willreturn memory(none)"
     if found:
         state.last_bits = state.last_bits.more(calls=1)

@@ -31,18 +31,44 @@ Versions = tuple[tuple[str, int], ...]
 
 def calls(state: KernelState, symbol: str, type_: str, versions: Versions) -> tuple[str, Versions]:
     """What to call instead of a libm function, and its vector versions; the last of `versions` is used."""
-    widest, lanes = versions[-1]
-    arity = 2 if symbol.removesuffix("f") in vector_math.BINARY else 1
-    declare(state, widest, lanes, type_, arity)
     alone = f"mutad_{symbol}"
-    made = [(f"{name}_{lanes}", count) for name, count in versions[:-1]]
-    if alone not in state.functions:
-        plain = PLAIN.get(symbol.removesuffix("f"), 0.5)
-        one = narrow(alone, 1, versions[-1], type_, arity, plain)
-        others = [narrow(name, n, versions[-1], type_, arity, plain) for name, n in made]
-        state.functions[alone] = "\n".join([one, *others])
-        state.kept_alive += [name for name, _ in made]
-    return alone, (*made, versions[-1])
+    define(state, alone, 1, versions[-1], type_, symbol)
+    return alone, alike(state, symbol, type_, versions)
+
+
+def provided(state: KernelState, symbol: str, type_: str, versions: Versions) -> Versions:
+    """The vector versions, in the module; beside one of ours all have its bits."""
+    if versions and own_math.is_own(versions[-1][0]):
+        return alike(state, symbol, type_, versions)
+    for name, lanes in versions:
+        declare(state, name, lanes, type_, arity_of(symbol))
+    return versions
+
+
+def alike(state: KernelState, symbol: str, type_: str, versions: Versions) -> Versions:
+    """The widest version, and calls of it for narrower vectors."""
+    widest, width = versions[-1]
+    declare(state, widest, width, type_, arity_of(symbol))
+    made = tuple((f"{name}_{width}", lanes) for name, lanes in versions[:-1])
+    for name, lanes in made:
+        if define(state, name, lanes, versions[-1], type_, symbol):
+            state.kept_alive.append(name)
+    return (*made, versions[-1])
+
+
+def define(
+    state: KernelState, name: str, lanes: int, version: tuple[str, int], type_: str, symbol: str
+) -> bool:
+    """Write a call of a wider version into the module; False where there is one."""
+    if name in state.functions:
+        return False
+    plain = PLAIN.get(symbol.removesuffix("f"), 0.5)
+    state.functions[name] = narrow(name, lanes, version, type_, arity_of(symbol), plain)
+    return True
+
+
+def arity_of(symbol: str) -> int:
+    return 2 if symbol.removesuffix("f") in vector_math.BINARY else 1
 
 
 def declare(state: KernelState, name: str, lanes: int, type_: str, arity: int) -> None:

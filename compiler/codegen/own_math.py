@@ -201,9 +201,13 @@ def version(function: str, features: frozenset[str]) -> tuple[tuple[str, int], .
     return ((PREFIX + function, LANES),) if has else ()
 
 
+def is_own(symbol: str) -> bool:
+    return symbol.startswith(PREFIX)
+
+
 def define(state: KernelState, symbol: str) -> bool:
     """Write one of ours into the module; False for any other symbol."""
-    if not symbol.startswith(PREFIX):
+    if not is_own(symbol):
         return False
     if symbol not in state.functions:
         for name, parameters in DECLARED.items():

@@ -18,6 +18,7 @@ from ..derivative.hessian_products import KeepProduct, shadow_arguments
 from ..derivative.keep_tangents import KeepTangents
 from ..derivative.passes import Forward, Reverse
 from ..derivative.reverse import activities_of, only_function
+from ..derivative.same_bits import keep_same_bits_again
 from ..derivative.sanitize_derivatives import SanitizeDerivatives
 from ..derivative.sanitizer_marks import watch
 from ..derivative.symmetric import Symmetric
@@ -62,6 +63,7 @@ def adjoint(c: Compilation) -> None:
             count_saves(c, active, finals)
         case _ if r.options.memory and r.mode in WITHIN_BUDGETS:
             within_budget(c, reverse)
+            keep_same_bits_again(c.module)
         case _:
             differentiate(c, reverse, c.module)
     expand_derivatives(c)
