@@ -164,21 +164,19 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     LeaveFills(),  # what is still filled may as well come as zeros
 )
 
-FOR_KERNELS = tuple(
-    one
-    for one in OPTIMIZE
-    if not isinstance(one, (FuseRows, PeelBoundaries, TurnRows, AssumeExtents, SinkMaps))
-    and not isinstance(one, (ReorderLoops, UnrollAndJam, DistributeLoops))
-    and not isinstance(one, (CollectProducts, TransposeColumns, TileRegisters, JoinLoops))
-    and not isinstance(one, (GatherSums, TurnColumns, PackColumns, SeparateSums, HandOnElements))
+FOR_CACHES = (
+    *(SinkMaps, SeparateSums, FuseRows, PeelBoundaries, TurnRows, AssumeExtents, ReorderLoops),
+    *(JoinLoops, CollectProducts, TurnColumns, TransposeColumns, PackColumns, GatherSums),
+    *(TileRegisters, UnrollAndJam, HandOnElements, DistributeLoops),
 )
-"""What runs where kernels are made of the program: without what is about caches and vectors."""
+"""Passes that are about caches, registers and vectors."""
+
+FOR_KERNELS = tuple(one for one in OPTIMIZE if not isinstance(one, FOR_CACHES))
+"""What runs where kernels are made of the program."""
 
 OF_THE_LAST = (
-    *(AssumeLengths, RaiseAdjoints, FuseRows, GatherAdds, StoreFirst, HoistAllocs, ReuseAllocs),
-    *(PeelBoundaries, TurnRows, AssumeExtents, ReorderLoops, CollectProducts, TransposeColumns),
-    *(TileRegisters, UnrollAndJam, DistributeLoops, LeaveFills, ExchangeArrays, JoinLoops),
-    *(SinkMaps, GatherSums, TurnColumns, PackColumns, SeparateSums, HandOnElements),
+    *(AssumeLengths, RaiseAdjoints, GatherAdds, StoreFirst, HoistAllocs, ExchangeArrays),
+    *(ReuseAllocs, LeaveFills, *FOR_CACHES),
 )
 """Passes that run behind the last derivative alone."""
 
