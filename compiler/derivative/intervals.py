@@ -227,7 +227,7 @@ class Intervals:
         if known is not None:
             return exactly(known)
         if value.type == i1:
-            return TRUTH
+            return self._truth(value)
         if value in self._known:
             return self._known[value]
         if value in self._asked:
@@ -237,6 +237,14 @@ class Intervals:
         self._asked.remove(value)
         self._known[value] = found
         return found
+
+    def _truth(self, value: SSAValue) -> Interval:
+        """Of a condition: an argument, or a comparison of integers."""
+        test = value.owner
+        if isinstance(test, arith.CmpiOp) and test.predicate.value.data in SIGNED:
+            return self.of(Taken(test, holds=True))
+        given = self._argument(value) if isinstance(value, BlockArgument) else ANY
+        return TRUTH if given.value is None else given
 
     def _argument(self, value: BlockArgument) -> Interval:
         if value.owner is self.top:
@@ -284,11 +292,9 @@ class Intervals:
         return Interval(0, both(operator.sub, self.of(op.extent).high, 1))
 
     def _either(self, condition: SSAValue, left: SSAValue, right: SSAValue) -> Interval:
-        test = condition.owner
-        if isinstance(test, arith.CmpiOp) and test.predicate.value.data in SIGNED:
-            taken = self.of(Taken(test, holds=True)).value
-            if taken is not None:
-                return self.of(left if taken else right)
+        taken = self.of(condition).value
+        if taken is not None:
+            return self.of(left if taken else right)
         return self.of(left).joined(self.of(right))
 
     def _held(self, cell: SSAValue) -> Interval:

@@ -332,7 +332,7 @@ def most_at_once(block: Block, sizes: Sizes, called: tuple[str, ...]) -> int | N
         if isinstance(op, array.AllocOp) and is_called(op, called):
             held = total([held, size_of(op, sizes)])
         for region in op.regions:
-            for nested in region.blocks:
+            for nested in region.blocks if sizes.may_run(region) else ():
                 inside = most_at_once(nested, sizes, called)
                 if most_inside is None or inside is None:
                     most_inside = None

@@ -209,6 +209,14 @@ class Sizes:
         """The largest that the number may be for the given arguments; None where they do not tell."""
         return self.intervals.of(number).high
 
+    def may_run(self, region: Region) -> bool:
+        """Whether the given arguments may take this side of a branch."""
+        branch = region.parent
+        if not isinstance(branch, scf.IfOp):
+            return True
+        taken = self.intervals.of(branch.cond).value
+        return taken is None or bool(taken) == (region is branch.true_region)
+
     def show(self, number: Number, less: int = 0) -> Formula:
         """The number, less a constant, as an expression of the arguments."""
         if isinstance(number, SSAValue) and isinstance(number.type, IndexType):

@@ -201,7 +201,7 @@ CASES: tuple[Case, ...] = (
     Case("np.zeros(np.broadcast(x, x[0]).shape) + np.broadcast(x, 1.0).size", {"x": "matrix"}),
     Case("np.finfo(x.dtype).eps * x", {"x": "real"}),
     Case("x.astype(np.promote_types(x.dtype, np.float64))", {"x": "real"}),
-    Case("x.astype(np.dtype('float32')) * (x.dtype == np.dtype(float))", {"x": "real"}),
+    Case("x.astype(np.dtype('float64')) * (x.dtype == np.dtype(float))", {"x": "real"}),
     Case("x * np.can_cast(x.dtype, np.float32)", {"x": "real"}),
     Case("x * np.can_cast(x.dtype, np.float32, 'same_kind')", {"x": "real"}),
     Case("np.isscalar(x)", {"x": "real"}),
