@@ -24,6 +24,7 @@ MORE = (
     *("cuMemAlloc", "cuMemFree", "cuMemsetD8"),
 )
 """Functions of the driver behind those that launches call."""
+DRIVER = "libcuda.so.1"
 VERSION = 12000
 """Of CUDA: the functions are those of this version."""
 NEVER = 1 << 40
@@ -342,12 +343,12 @@ def opening(name: str, launching: Launching, statuses: Statuses) -> str:
     def failing(message: str) -> int:
         return statuses.status(DEVICE_ERROR, f"{name}_open: {message}")
 
-    missing = failing("libcuda.so.1, NVIDIA's driver, is not there")
+    missing = failing(f"{DRIVER}, NVIDIA's driver, is not there")
     old = failing("the driver is older than r525")
     alone = failing("no context is current: call cuCtxSetCurrent, or cudaSetDevice and cudaFree(0)")
     size = FUNCTIONS + len(launching.driver)
     return f"""
-@mutad_library_driver = internal constant [13 x i8] c"libcuda.so.1\\00"
+@mutad_library_driver = internal constant [{len(DRIVER) + 1} x i8] c"{DRIVER}\\00"
 @mutad_library_ask = internal constant [20 x i8] c"cuGetProcAddress_v2\\00"
 
 define i32 @{name}_open(ptr %device) nounwind {{

@@ -182,7 +182,9 @@ def swapped_in_a_branch(a, b):
 def test_loops_that_carry_arrays_of_a_branch_are_not_checkpointed() -> None:
     """Their number of elements is not known before the branch, and so neither is a budget."""
     arguments = np.linspace(0.2, 0.9, 9), np.linspace(0.3, 0.8, 9)
-    with pytest.raises(mutad.CompileError, match="how much the gradient saves is known only at run time"):
+    with pytest.raises(
+        mutad.CompileError, match="how much the gradient saves is known only at run time"
+    ):
         compiled(swapped_in_a_branch, "1MB").value_and_grad(*arguments)
 
 

@@ -14,11 +14,13 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
+from unittest.mock import patch
 
 from c_client import BEFORE, C, Client, Failed, described
 from c_oracle import CCase
 
 from mutad.aot import Runtime
+from mutad.compiler.aot import device_support
 from mutad.compiler.aot.device_library import DeviceLibrary, compile_device
 from mutad.compiler.aot.exports import Export
 from mutad.compiler.aot.linking import shared_library
@@ -30,6 +32,7 @@ from mutad.compiler.request import Options
 
 BYTES = {"ptr": 8, "i64": 8, "double": 8, "float": 4, "i32": 4, "i16": 2, "i8": 1, "i1": 1}
 STUB = Path(__file__).with_name("libcuda_stub.c")
+STUB_NAME = "libcuda_stub.so.1"
 SYSTEM = """#include <stdlib.h>
 void *mutad_libc_malloc(size_t bytes) { return malloc(bytes); }
 void mutad_libc_free(void *block) { free(block); }
@@ -39,18 +42,18 @@ STREAM = 5
 """A stream of the caller's: no library looks at what it is."""
 
 
-def build_stub(folder: Path) -> Path:
+def build_stub(folder: Path, name: str = device_support.DRIVER) -> Path:
     """The driver, as a library of this name."""
-    made = folder / "libcuda.so.1"
-    given = ["-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1"]
-    subprocess.run(["cc", *given, "-o", made, STUB, "-ldl"], check=True)
+    made = folder / name
+    given = ["-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", f'-DSTUB_NAME="{name}"']
+    subprocess.run(["cc", *given, f"-Wl,-soname,{name}", "-o", made, STUB, "-ldl"], check=True)
     return made
 
 
 @cache
 def stub() -> ctypes.CDLL:
-    """The driver of this process: a library that asks for `libcuda.so.1` finds it."""
-    made = ctypes.CDLL(str(build_stub(Path(mkdtemp()))), mode=ctypes.RTLD_GLOBAL)
+    """The driver of this process, by another name than NVIDIA's: other tests are to find none."""
+    made = ctypes.CDLL(str(build_stub(Path(mkdtemp()), STUB_NAME)), mode=ctypes.RTLD_GLOBAL)
     made.stub_shift.restype = ctypes.c_int64
     return made
 
@@ -118,11 +121,12 @@ class DeviceClient(Client):
         self.exports = exports
         stub()
         chosen = Options(device="sm_90", launched=True, guards=True, **options)
-        self.whole = compile_device(name, exports, chosen, Runtime().launching())
-        self.whole.images = [str(build_kernels(self.whole, folder)).encode()]
-        self.library = self.whole.host
+        with patch.object(device_support, "DRIVER", STUB_NAME):
+            self.whole = compile_device(name, exports, chosen, Runtime().launching())
+            self.whole.images = [str(build_kernels(self.whole, folder)).encode()]
+            self.library = self.whole.host
+            code = self.library.object_code()
         self.path = folder / f"lib{name}.so"
-        code = self.library.object_code()
         self.path.write_bytes(shared_library(name, code, self.library.promised, ("m", "dl")))
         self.loaded = ctypes.CDLL(str(self.path))
         self.functions = {f.symbol: f for f in self.library.functions}

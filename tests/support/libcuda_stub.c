@@ -268,6 +268,6 @@ Result cuStreamWaitEvent(void *where, void *event, unsigned n) { return (void)wh
 
 Result cuGetProcAddress_v2(const char *name, void **place, int version, uint64_t flags, int *told) {
     (void)told;
-    *place = version == 12000 && !flags ? dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), name) : NULL;
+    *place = version == 12000 && !flags ? dlsym(dlopen(STUB_NAME, RTLD_NOW | RTLD_NOLOAD), name) : NULL;
     return *place ? 0 : NOT_FOUND;
 }
