@@ -8,6 +8,7 @@ from ..timing import peer
 from .measure import BY_HAND, ENZYME, EXPERT, JAX, OURS, Row
 
 MARKS = {JAX: "o", EXPERT: "s", ENZYME: "^", BY_HAND: "D"}
+TITLES = {JAX: "JAX, as written", EXPERT: "JAX, by an expert", BY_HAND: "by hand, in C"}
 
 
 def draw(rows: list[Row], path: str) -> None:
@@ -22,15 +23,18 @@ def draw(rows: list[Row], path: str) -> None:
     for name, mark in MARKS.items():
         at = [(row.gradient_over(name), y) for y, row in zip(places, rows, strict=True)]
         found = [(x, y) for x, y in at if x is not None]
-        left.plot([x for x, _ in found], [y for _, y in found], mark, label=name, markersize=5)
+        if found:
+            title = TITLES.get(name, name)
+            left.plot([x for x, _ in found], [y for _, y in found], mark, label=title, markersize=5)
     marked(left, 1.0)
     left.set_xscale("log")
-    left.set_title("time of a gradient over ours")
+    left.set_ylim(-1, len(rows))
+    left.set_title("times of gradients over ours")
     left.set_yticks(places, labels(rows))
     left.legend(fontsize="small")
     right.barh(places, [row.gradient[OURS] / row.primal[OURS] for row in rows], color="0.6")
-    marked(right, 2.6)
-    right.set_title("ours over the primal")
+    marked(right, 1.0)
+    right.set_title("ours over our primal")
     figure.savefig(path)
 
 
