@@ -427,7 +427,7 @@ def columns_read_in_each_step(a, x, steps):
 VECTOR_ROWS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
     (convolved, (some(20, 19), some(3, 19), 6), ("x", "w")),
     (convolved_row_by_row, (some(30, 21), some(3, 21)), ("x", "w")),
-    (orthonormal, (CHANCE.normal(size=(44, 24)),), ("matrix",)),
+    (orthonormal, (CHANCE.normal(size=(48, 24)),), ("matrix",)),
     (orthonormal_in_place, (CHANCE.normal(size=(45, 33)),), ("a",)),
     (columns_in_each_step, (CHANCE.normal(size=(45, 13)) / 3, 5), ("a",)),
     (columns_read_in_each_step, (some(45, 23), some(23), 6), ("a", "x")),
