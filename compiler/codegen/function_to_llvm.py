@@ -122,7 +122,9 @@ class KernelWriter(LoopWriter):
         shown = ", ".join(["ptr noalias %ctx", *parameters, "ptr noalias %results"])
         allocates = not state.support.isdisjoint(state.memory.ending)
         body = f"{self.name}_body" if allocates else self.name
-        head = f"define internal i32 @{body}({shown}) nounwind {self.attachment()}{{"
+        # Its one caller has it before LLVM's other passes run, which would look at all of it twice.
+        joined = "alwaysinline " if allocates else ""
+        head = f"define internal i32 @{body}({shown}) {joined}nounwind {self.attachment()}{{"
         parts = [head, self.text.text(), "}"]
         if allocates:
             state.support.add("mutad_end")

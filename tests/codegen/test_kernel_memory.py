@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from typing import Any
 
 import numpy as np
@@ -141,3 +142,8 @@ def test_arrays_that_grow_with_an_allocator(compile_kernel):
     assert kernel(10_000, context=counting.context()).results == [2.0]
     assert not counting.live
     assert kernel(1, context=Counting(8).context()).status == OUT_OF_MEMORY
+
+
+def test_the_half_of_a_kernel_that_ends_what_it_began_takes_the_other_in_at_once(compile_kernel):
+    text = compile_kernel(FRESH).kernel.text
+    assert re.search(r"^define internal i32 @kernel_body\(.*\) alwaysinline ", text, re.MULTILINE)
