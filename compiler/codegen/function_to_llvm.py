@@ -28,6 +28,7 @@ from .activation_calls import begin, lower_activation, lower_too_deep
 from .alias_scopes import AliasScopes
 from .array_to_loops import lower_map
 from .checks_to_llvm import CHECK_OPS
+from .cold_copies import RAISING, write_apart
 from .debug_info import DebugInfo, Subject, around
 from .debug_variables import described
 from .dense_to_llvm import DENSE_OPS
@@ -295,7 +296,7 @@ class KernelWriter(LoopWriter):
         text.start(then)
         before = self.may_version, self.state.scalar_only
         self.may_version, self.state.scalar_only = False, True
-        self.emit_block(op.true_region.block)
+        write_apart(self, op, RAISING, lambda: self.emit_block(op.true_region.block))
         self.may_version, self.state.scalar_only = before
         text.branch(merge)
         text.start(merge)

@@ -26,6 +26,7 @@ from ..analysis.dependence import Dependence
 from ..analysis.independence import Independence
 from ..analysis.nest_proofs import NestProofs, all_of, has_whole_array_work
 from ..rules import is_whole_array
+from .cold_copies import CHECKED, SMALL, write_apart
 from .entries.conditions import EntryConditions
 from .kernel_state import Descriptor, KernelState, memory_type
 from .leaf_loops import LeafFacts, is_bounded_by_memory, leaf_facts
@@ -55,6 +56,8 @@ class LoopWriter(ABC):
     """Whether a nest may still be written twice."""
     parallel: bool
     """Whether what is written now may go to threads: not what one of them runs."""
+    copies_apart = True
+    """Whether copies that seldom run may be functions of their own."""
 
     @abstractmethod
     def emit(self, op: Operation) -> None:
@@ -94,7 +97,7 @@ class LoopWriter(ABC):
     def loop(self, op: array.LoopOp) -> None:
         """A loop, in two versions where its checks can be decided on entry."""
         if array.SMALL in op.attributes:
-            self.checked_loop(op)
+            self.checked_loop(op, SMALL)
             return
         if not self.may_version or has_whole_array_work(op):
             self.plain_loop(op)
@@ -127,11 +130,14 @@ class LoopWriter(ABC):
         for k, result in enumerate(op.results[1:]):
             self.state.memrefs[result] = self.join([(label, ds[k]) for label, _, ds in ends])
 
-    def checked_loop(self, op: array.LoopOp) -> None:
+    def checked_loop(self, op: array.LoopOp, attributes: str = CHECKED) -> None:
         """A loop whose checks do not all hold: compiled to be small, not fast."""
         before = self.may_version, self.state.scalar_only
         self.may_version, self.state.scalar_only = False, True
-        self.plain_loop(op)
+        if is_in_loop(op):
+            self.plain_loop(op)
+        else:
+            write_apart(self, op, attributes, lambda: self.plain_loop(op))
         self.may_version, self.state.scalar_only = before
 
     def end_of_version(self, op: array.LoopOp, merge: str) -> tuple[str, str, list[Descriptor]]:

@@ -15,7 +15,6 @@ are the same but for their operands have one function: fills and copies are, and
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from xdsl.dialects import func, vector
 from xdsl.dialects.builtin import MemRefType
@@ -24,36 +23,24 @@ from xdsl.ir import SSAValue
 from ...dialects import array
 from ...dialects.within import ops_of_kind
 from .debug_info import without_lines
-from .kernel_state import Descriptor, KernelState, value_type
-from .llvm_text import FunctionText, Metadata
+from .kernel_state import KernelState, value_type
+from .llvm_text import Metadata
+from .outlined import NAME, Outlined
 
 MANY = 12
 """Maps in a kernel from which on each is a function."""
 
 
-class OutlinedMap:
-    """The function of one map while its loops are written, with `inside` as the state."""
+class OutlinedMap(Outlined):
+    """The function of one map."""
 
     def __init__(self, outer: KernelState, op: array.MapOp) -> None:
-        self.outer = outer
-        self.name = f"map_{len(outer.functions)}"
-        self.parameters: dict[tuple[str, str], str] = {}
-        """Type and operand of the call -> parameter."""
-        self.inside = replace(
-            outer,
-            text=FunctionText(outer.metadata),
-            scalars={},
-            memrefs={},
-            buffers={},
-            registers={},
-            returns="i32",
-            debug=outer.debug.function(f"{outer.debug.name}.{self.name}") if outer.debug else None,
-        )
+        super().__init__(outer, f"map_{len(outer.functions)}")
         if self.inside.debug is not None:
             self.inside.text.tag = self.inside.debug.at(op.location) or self.inside.debug.start
         captured = captured_by(op)
         memory = [v for v in captured if isinstance(v.type, MemRefType)]
-        self.inside.emit, self.inside.scopes = outer.emit, outer.scopes.among(memory)
+        self.inside.scopes = outer.scopes.among(memory)
         for value in captured:
             if isinstance(value.type, MemRefType):
                 self.inside.memrefs[value] = self.descriptor(outer.memrefs[value])
@@ -61,51 +48,16 @@ class OutlinedMap:
                 own = self.parameter(value_type(value.type), outer.scalars[value])
                 self.inside.scalars[value] = own
 
-    def descriptor(self, given: Descriptor) -> Descriptor:
-        return Descriptor(
-            self.parameter("ptr", given.pointer),
-            tuple(self.parameter("i64", n) for n in given.extents),
-            tuple(self.parameter("i64", s) for s in given.strides),
-            given.element,
-        )
-
-    def parameter(self, type_: str, operand: str) -> str:
-        """What the function calls the operand; what is no SSA name means the same everywhere."""
-        if not operand.startswith("%"):
-            return operand
-        if (type_, operand) not in self.parameters:
-            self.parameters[type_, operand] = self.inside.text.name("p")
-        return self.parameters[type_, operand]
-
     def call(self) -> None:
         """Add the function to the module and call it where the map stands."""
-        text = self.outer.text
-        body = self.inside.text.text()
-        leaves = "ret i32" in body
-        result = "i32" if leaves else "void"
-        used = {found[0] for found in NAME.finditer(body)}
-        given = {typed: own for typed, own in self.parameters.items() if own in used}
-        shown = [f"{type_} {own}" for (type_, _), own in given.items()]
-        head = f"define internal {result} @{self.name}({', '.join(['ptr noalias %ctx', *shown])})"
-        end = "  ret i32 0" if leaves else "  ret void"
-        lines = self.inside.debug.attachment if self.inside.debug else ""
-        begin = f"{head} noinline nounwind {lines}{{"
-        definition = "\n".join([begin, self.inside.text.text(end), "}"])
-        plain = without_lines(definition) if lines else definition
+        definition, call = self.definition("noinline nounwind")
+        plain = without_lines(definition) if self.inside.debug else definition
         same = essence(plain.replace(f"@{self.name}(", "@(", 1), self.outer.metadata)
-        self.name = self.outer.alike.setdefault(same, self.name)
-        self.outer.functions.setdefault(self.name, definition)
-        call = f"call {result} @{self.name}({', '.join(['ptr %ctx', *map(' '.join, given)])})"
-        if not leaves:
-            text.do(call)
-            return
-        status, label = text.value(call, "status"), text.label("leave")
-        with text.in_cold(label):
-            self.outer.leave(status)
-        text.branch_if_unlikely(text.value(f"icmp ne i32 {status}, 0"), label)
+        name = self.outer.alike.setdefault(same, self.name)
+        self.outer.functions.setdefault(name, definition)
+        self.write_call(call.replace(f"@{self.name}(", f"@{name}(", 1))
 
 
-NAME = re.compile(r"(%|^)[A-Za-z_]\w*\.(\d+)", re.MULTILINE)
 NODE = re.compile(r"!(\d+)")
 SCOPE = re.compile(r'distinct !\{(!\d+, !\d+), !"')
 

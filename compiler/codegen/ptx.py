@@ -57,6 +57,8 @@ class DeviceOptions:
 class DeviceWriter(KernelWriter):
     """Writes one kernel."""
 
+    copies_apart = False
+
     def __init__(
         self, function: func.FuncOp, options: CodegenOptions, beside: KernelState | None
     ) -> None:

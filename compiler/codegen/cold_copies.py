@@ -1,0 +1,132 @@
+"""Copies of loop nests that seldom run are functions of their own.
+
+A nest whose checks are hoisted stands there twice: as it was written, for the arguments with which it raises,
+and without its checks. LLVM's time for a function grows faster than the function, so the copy is one of its
+own, and what surely raises is not optimized at all::
+
+    br i1 %bad, label %raising, label %merge      define internal i32 @cold_0(ptr %ctx, ptr %x, i64 %n)
+    raising:                                          cold noinline optnone { ... }
+      %status = call i32 @cold_0(...)
+
+Variables stay registers: the function gets a copy of each, which it may change, and the kernel reads it back.
+(LLVM has a variable in a register only if no function knows where it is.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from xdsl.dialects import memref, scf, vector
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects import array
+from ...dialects.within import every_op
+from ..analysis.carried_cells import cell_of, is_cell
+from .checks_to_llvm import CHECK_OPS
+from .kernel_state import Descriptor, KernelState, memory_type, value_type
+from .outlined import Outlined
+from .parallel_regions import OnDemand
+from .scalars_to_llvm import SCALAR_OPS
+
+RAISING = "cold noinline optnone nounwind"
+"""What surely raises: compiled op by op."""
+CHECKED = "noinline optsize nounwind"
+"""What may raise: compiled to be small."""
+SMALL = "noinline nounwind"
+"""What runs where arrays are small."""
+
+ALLOWED = (
+    *(array.LoopOp, array.YieldOp, array.ConditionOp, array.ViewOp, array.CollapseOp),
+    *(array.StrideOp, array.OverlapOp, scf.IfOp, scf.YieldOp, vector.LoadOp, vector.StoreOp),
+    *(memref.LoadOp, memref.StoreOp, memref.AllocaOp, memref.DimOp, memref.CastOp),
+)
+"""Beside scalar ops and checks, what may stand in a function of its own."""
+
+
+class CopyWriter(Protocol):
+    """Who writes the kernel."""
+
+    state: KernelState
+    copies_apart: bool
+
+    def within(self, state: KernelState, write: Callable[[], None]) -> None:
+        """Write into another state."""
+
+
+def write_apart(
+    writer: CopyWriter, op: Operation, attributes: str, write: Callable[[], None]
+) -> None:
+    """What `write` writes of `op` as a function and its call; in place where that cannot be."""
+    if not writer.copies_apart or not may_stand_apart(writer.state, op):
+        write()
+        return
+    made = ColdCopy(writer.state, op)
+    writer.within(made.inside, write)
+    made.call(attributes)
+
+
+def may_stand_apart(state: KernelState, op: Operation) -> bool:
+    """Whether all that `op` does can be done by a function that returns nothing but a status."""
+    if state.registers or any(result.first_use for result in op.results):
+        return False
+    ops = every_op(op)
+    if not any(isinstance(one, array.LoopOp) for one in ops) or not all(map(is_allowed, ops)):
+        return False
+    return all(may_be_handed_in(state, value) for value in memory_from_outside(ops))
+
+
+def is_allowed(op: Operation) -> bool:
+    return isinstance(op, ALLOWED) or type(op) in SCALAR_OPS or type(op) in CHECK_OPS
+
+
+def memory_from_outside(ops: list[Operation]) -> Iterator[SSAValue]:
+    own: set[SSAValue] = {result for op in ops for result in op.results}
+    own.update(a for op in ops for region in op.regions for b in region.blocks for a in b.args)
+    used = dict.fromkeys(operand for op in ops for operand in op.operands)
+    return (v for v in used if v not in own and isinstance(v.type, MemRefType))
+
+
+def may_be_handed_in(state: KernelState, value: SSAValue) -> bool:
+    """Not what may be one of several variables."""
+    return cell_of(value) is not None or not any(map(is_cell, state.alias.roots(value)))
+
+
+class ColdCopy(Outlined):
+    """The function of a nest."""
+
+    def __init__(self, outer: KernelState, op: Operation) -> None:
+        super().__init__(outer, f"cold_{len(outer.functions)}")
+        outer.functions[self.name] = ""  # the name is taken
+        self.inside.scalars = OnDemand(outer.scalars, self.scalar)
+        self.inside.memrefs = OnDemand(outer.memrefs, self.memref)
+        self.inside.group = ""
+        self.copies: dict[str, tuple[str, str]] = {}
+        """By the address of a variable, that of its copy, and the type."""
+        if self.inside.debug is not None:
+            self.inside.text.tag = self.inside.debug.at(op.location) or self.inside.debug.start
+
+    def scalar(self, value: SSAValue) -> str:
+        return self.parameter(value_type(value.type), self.outer.scalars[value])
+
+    def memref(self, value: SSAValue) -> Descriptor:
+        given = self.outer.memrefs[value]
+        if cell_of(value) is None:
+            return self.descriptor(given)
+        if given.pointer not in self.copies:
+            type_ = memory_type(given.element)
+            self.copies[given.pointer] = self.outer.text.alloca(type_, "copy"), type_
+        copy, _ = self.copies[given.pointer]
+        return self.descriptor(Descriptor(copy, given.extents, given.strides, given.element))
+
+    def call(self, attributes: str) -> None:
+        """Add the function to the module, and call it here."""
+        text = self.outer.text
+        definition, call = self.definition(attributes, "ptr captures(none)")
+        self.outer.functions[self.name] = definition
+        for variable, (copy, type_) in self.copies.items():
+            text.do(f"store {type_} {text.value(f'load {type_}, ptr {variable}')}, ptr {copy}")
+        self.write_call(call)
+        for variable, (copy, type_) in self.copies.items():
+            text.do(f"store {type_} {text.value(f'load {type_}, ptr {copy}')}, ptr {variable}")

@@ -1,0 +1,123 @@
+"""Copies of nests that seldom run are functions of their own, and compute what they did in place."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from mutad.compiler.codegen.llvm_module import optimized_ir
+
+SUM = """
+func.func @f(%u : memref<?xf64>, %lo : index, %hi : index) -> f64 {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %u, %c0 : memref<?xf64>
+  %s = memref.alloca() : memref<f64>
+  %zero = arith.constant 0.5 : f64
+  memref.store %zero, %s[] : memref<f64>
+  %count = arith.subi %hi, %lo : index
+  %t = array.loop %k to %count do {
+    %i = arith.addi %k, %lo : index
+    %j = array.index %i, %n axis 0 sign "any"
+    %x = memref.load %u[%j] : memref<?xf64>
+    %y = memref.load %s[] : memref<f64>
+    %z = arith.addf %y, %x : f64
+    memref.store %z, %s[] : memref<f64>
+    memref.store %z, %u[%j] : memref<?xf64>
+    array.yield
+  }
+  %r = memref.load %s[] : memref<f64>
+  func.return %r : f64
+}
+"""
+
+RAISES = """
+func.func @f(%u : memref<?xf64>, %m : index, %far : i1) -> f64 {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %u, %c0 : memref<?xf64>
+  %s = memref.alloca() : memref<f64>
+  %zero = arith.constant 0.5 : f64
+  memref.store %zero, %s[] : memref<f64>
+  scf.if %far {
+    %trips = array.loop %i to %m do {
+      %j = array.index %i, %n axis 0 : i64 sign "nonneg"
+      %y = memref.load %s[] : memref<f64>
+      %z = arith.addf %y, %zero : f64
+      memref.store %z, %s[] : memref<f64>
+      memref.store %z, %u[%j] : memref<?xf64>
+      array.yield
+    }
+  } else {
+  } {raises}
+  %trips_1 = array.loop %i to %m do {
+    %j = array.index %i, %n axis 0 : i64 sign "nonneg" unchecked
+    %y = memref.load %s[] : memref<f64>
+    %z = arith.addf %y, %zero : f64
+    memref.store %z, %s[] : memref<f64>
+    memref.store %z, %u[%j] : memref<?xf64>
+    array.yield
+  }
+  %r = memref.load %s[] : memref<f64>
+  func.return %r : f64
+}
+"""
+
+
+def functions(text: str, attribute: str) -> int:
+    return len(re.findall(rf"^define internal .*@cold_\d+\(.*\b{attribute}\b", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("low", [0, 3, -4])
+def test_the_checked_copy_is_a_function_that_changes_the_variables_of_the_kernel(
+    compile_kernel, low: int
+) -> None:
+    kernel = compile_kernel(SUM)
+    u = np.arange(9.0)
+    expected, total = u.copy(), 0.5
+    for i in range(low, 9):
+        total += expected[i]
+        expected[i] = total
+    outcome = kernel(u, low, 9)
+    assert (outcome.status, outcome.results) == (0, [total])
+    np.testing.assert_array_equal(u, expected)
+    assert functions(kernel.kernel.text, "optsize") == 1
+
+
+def test_what_raises_is_not_optimized_and_leaves_memory_as_it_was_then(compile_kernel) -> None:
+    kernel = compile_kernel(RAISES)
+    assert functions(kernel.kernel.text, "optnone") == 1
+    u = np.zeros(4)
+    assert kernel(u, 4, 0).status == 0
+    np.testing.assert_array_equal(u, [1.0, 1.5, 2.0, 2.5])
+    u[:] = 0.0
+    outcome = kernel(u, 7, 1)
+    assert outcome.status == 1
+    assert outcome.payload == [4, 4]
+    np.testing.assert_array_equal(u, [1.0, 1.5, 2.0, 2.5])
+
+
+def test_variables_stay_registers_beside_a_copy(compile_kernel) -> None:
+    """The kernel's loop stores to the array alone; the variable is in memory where the function changes it."""
+    text = optimized_ir(compile_kernel(RAISES).text)
+    kernel = text[text.index("@kernel(") :].split("\n}", 1)[0]
+    copies = re.findall(r"store double .*, ptr (%copy\S*),", kernel)
+    assert re.findall(r"= alloca double", kernel) == ["= alloca double"]
+    assert len(copies) == 1
+
+
+def test_what_may_be_one_of_two_variables_stays_where_it_is(compile_kernel) -> None:
+    chosen = RAISES.replace(
+        "  scf.if %far {",
+        """  %o = memref.alloca() : memref<f64>
+  memref.store %zero, %o[] : memref<f64>
+  %p = scf.if %far -> (memref<f64>) {
+    scf.yield %s : memref<f64>
+  } else {
+    scf.yield %o : memref<f64>
+  }
+  scf.if %far {""",
+        1,
+    ).replace("load %s[]", "load %p[]", 1)
+    text = compile_kernel(chosen).kernel.text
+    assert functions(text, "optnone") == 0
