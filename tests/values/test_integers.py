@@ -240,6 +240,11 @@ def hashed(x):
     return h, h % 11
 
 
+@on("b1[5] b1(True)", "b1[2,3] b1(False)")
+def powers_of_bools(x, s):
+    return x**2, x**3, x**0, x**2.0, s**2, (x > s) ** 2, np.power(x, 2), (x**2).sum()
+
+
 @pytest.mark.parametrize("case", programs.cases, ids=str)
 def test_like_python(case: Case) -> None:
     case.check()

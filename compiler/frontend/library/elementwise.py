@@ -500,6 +500,8 @@ def apply(
         e.fail(f"{ufunc.__name__} takes {ufunc.nin} operands, not {len(operands)}")
     if ufunc in _MIXED:
         operands = [exact_in_comparison(e, v, operands) for v in operands]
+    if operator and ufunc is np.power and is_square_of_bools(*operands):
+        return apply(e, np.square, operands[:1])
     loop = resolve(e, ufunc, operands, None if out is None else out.dtype)
     said = None if out is not None else folding.said_by_numpy(e, ufunc, operands, {})
     if said is not None and said.type == loop[-1]:
@@ -610,6 +612,17 @@ def power(
     if lower is None:
         return elementwise(e, operands, loop, op(math.PowFOp))
     return elementwise(e, [base], (loop[0], loop[2]), lower)
+
+
+def is_square_of_bools(base: Operand, exponent: Operand) -> bool:
+    """`mask ** 2` of an array: NumPy's operator calls `np.square` of Python's 2, whose result is an int8."""
+    return (
+        isinstance(base, Array)
+        and base.dtype == "b1"
+        and isinstance(exponent, Scalar)
+        and exponent.type == "py_int"
+        and exponent.constant == 2
+    )
 
 
 def _constant_power(exponent: float) -> Lowering | None:
