@@ -234,7 +234,7 @@ def stand_in(head: dict[str, Any]) -> Callable[..., Any]:
 def stages_between(head: dict[str, Any] | None, first: str, last: str) -> Sequence[Stage]:
     """The stages after `first`, or after those of the dump if none is named, up to `last`."""
     if head is None:
-        raise NotResumed("--from and --to go on from a dump of MUTAD_DUMP, whose head says of what")
+        raise NotResumed("this is no dump that MUTAD_DUMP wrote: it does not begin with a head")
     if missing := FIELDS - head.keys():
         raise NotResumed(f"the head does not say: {', '.join(sorted(missing))}")
     done = head["stages"][-1] if head["stages"] else ""

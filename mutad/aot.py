@@ -38,7 +38,8 @@ FILES = ("-o", "--output", "--header", "--deps")
 """The options that take the name of a file."""
 EPILOG = """\
 Without --function and --signature: every function that @compile decorates and
-that has annotations. exit status: 0; 1 error in the program; 2 wrong usage"""
+that has annotations. Exit status: 0; 1 error in the program; 2 wrong usage.
+Example: mutadc model.py --grad loss:u,k -o build/ --header build/model.h"""
 
 
 class Form(argparse.HelpFormatter):
@@ -71,18 +72,17 @@ def parser() -> argparse.ArgumentParser:
     add("--signature", metavar="TEXT", action="append", default=[],
         help='export, as "loss(u: f64[:,:], n: i64) -> f64"')  # fmt: skip
     for name, told in DERIVATIVES.items():
-        add(f"--{name}", metavar="F[:u,..]", action="append", default=[], help=told)
+        add(f"--{name}", metavar="F[:u,k]", action="append", default=[], help=told)
     add("--prefix", metavar="NAME", default="", help="put NAME before the names of functions")
     add = made.add_argument_group("output").add_argument
-    add("-o", "--output", metavar="FILE", help="the output, or a folder for it; - is stdout")
+    add("-o", "--output", metavar="FILE", help="the output, or a folder (build/); - is stdout")
     add("--emit", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
     add("--header", metavar="FILE", help="write the C header, too")
     add("--deps", metavar="FILE", help="write what the output depends on, for make")
     add = made.add_argument_group("code generation").add_argument
     add("-O", dest="opt", type=int, choices=range(4), default=3, metavar="LEVEL",
         help="optimization: -O0 to -O3 (the default)")  # fmt: skip
-    add("--target", metavar="T[,T..]", help="aarch64-linux-gnu, another triple, sm_90, or"
-        " x86-64-v2,x86-64-v3: the best is chosen at load")  # fmt: skip
+    add("--target", metavar="T[,T..]", help="a triple, sm_90, or levels: x86-64-v2,x86-64-v3")
     add("--cpu", metavar="NAME", help="a CPU of the target, or native (the default)")
     add("--fastmath", action="store_true", help="the primal may contract and reassociate")
     add("-g", dest="debug", action="store_true", help="lines of the Python source, for debuggers")

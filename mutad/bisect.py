@@ -283,17 +283,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """0 where every pass keeps the answer, 1 where one does not; a message where that cannot be told."""
+    """0 where every pass keeps the answer, 1 where one does not, 2 with a message where none can tell."""
     try:
         with open(args.dump, encoding="utf-8") as file:
             text = file.read()
         expected = None if args.expect is None else inputs_of(args.expect)
         inputs = inputs_of(args.inputs)
         wrong, seen = bisect(text, args.dump, inputs, expected, machine=args.compiled)
-    except (WrongInputs, NotResumed, Undefined, Unknown, OSError, ParseError) as error:
-        sys.exit(f"mutad bisect: {args.dump}: {error}")
+    except OSError as error:
+        return failed(f"{error.filename or args.dump}: {error.strerror or error}")
+    except (WrongInputs, NotResumed, Undefined, Unknown, ParseError, UnicodeDecodeError) as error:
+        return failed(f"{args.dump}: {error}")
     except (CompileError, CompilerFault) as error:
-        sys.exit(f"mutad bisect: {error}")
+        return failed(str(error))
     for stage, count in seen.items():
         passes = "pass" if count == 1 else "passes"
         print(f"{stage}: {count} {passes} changed the program and kept its answer")
@@ -301,12 +303,41 @@ def main(args: argparse.Namespace) -> int:
     return 0 if wrong is None else 1
 
 
+def failed(message: str) -> int:
+    print(f"mutad bisect: {message}", file=sys.stderr)
+    return 2
+
+
+COMMANDS = """\
+example:
+  MUTAD_DUMP=frontend MUTAD_DUMP_DIR=dumps python model.py
+  mutad bisect dumps/f-gradient-1f3a09c2.1-frontend.mlir --inputs 'u=[1, 2], k=0.5'
+
+other commands:
+  mutadc      compile functions to a library for C, ahead of time
+  mutad-opt   run passes on textual IR
+
+exit status: 0 no pass is wrong; 1 one is; 2 wrong usage, or the dump cannot be run"""
+
+
 def entry(arguments: Sequence[str] | None = None) -> None:
     """The command `mutad`."""
-    parser = argparse.ArgumentParser("mutad", description="Tools for programs that mutad compiles.")
-    commands = parser.add_subparsers(dest="command", required=True)
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        "mutad",
+        description="Tools for programs that mutad compiles.",
+        epilog=COMMANDS,
+        formatter_class=raw,
+    )
+    told = "the versions of mutad, Python and the packages that make code"
+    parser.add_argument("--version", action="version", version=versions(), help=f"print {told}")
+    commands = parser.add_subparsers(dest="command", metavar="command")
     told = "find the first pass after which the answer of a dump is wrong"
     add_arguments(
         commands.add_parser("bisect", help=told, description=f"{told[0].upper()}{told[1:]}.")
     )
-    sys.exit(main(parser.parse_args(arguments)))
+    asked = parser.parse_args(arguments)
+    if asked.command is None:
+        parser.print_help(sys.stderr)
+        sys.exit(2)
+    sys.exit(main(asked))

@@ -10,12 +10,13 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from io import BytesIO
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
+import mutad
 from mutad.compiler.diagnostics import CompileError, CompilerFault, line_of_function, place_of
 from mutad.compiler.interpreter import Undefined, Unknown
 from mutad.compiler.kernels.passes import DEVICE_PASSES
@@ -50,6 +51,16 @@ from mutad.dialects.device import Device
 from mutad.dialects.foreign import Foreign
 from mutad.dialects.special import Special
 
+EXAMPLES = """\
+examples:
+  mutad-opt program.mlir -p forward-stores,fuse-elementwise
+  mutad-opt program.mlir -p print-memory-ssa
+  mutad-opt dump.mlir --to=llvm                        go on from a dump of MUTAD_DUMP
+  mutad-opt dump.mlir --run --args 'u=[1, 2], k=0.5'   run it in the interpreter
+
+exit status: 0; 1 input that cannot be read, or a pass that fails; 2 wrong usage
+"""
+
 
 class Unreadable(Exception):
     """The input, or what was asked for, is not what `mutad-opt` takes."""
@@ -58,6 +69,7 @@ class Unreadable(Exception):
 class MutadOpt(xDSLOptMain):
     """`xdsl-opt` that also knows our dialects and passes."""
 
+    version_format: ClassVar[str] = f"mutad-opt {mutad.__version__}, with xDSL {{xdsl_version}}"
     head: dict[str, Any] | None = None
     """What the head of the dump says that is read."""
     shown: str | None = None
@@ -78,7 +90,7 @@ class MutadOpt(xDSLOptMain):
         arg_parser.prog = "mutad-opt"
         arg_parser.conflict_handler = "resolve"
         arg_parser.formatter_class = argparse.RawDescriptionHelpFormatter
-        arg_parser.epilog = listed(self.available_passes)
+        arg_parser.epilog = f"{EXAMPLES}\n{listed(self.available_passes)}"
         add = arg_parser.add_argument_group("passes").add_argument
         add("-p", "--passes", default="", help="passes to run, with commas between (listed below)")
         add(
@@ -260,7 +272,7 @@ def listed(available: Iterable[str]) -> str:
 
 def main(args: Sequence[str] | None = None) -> None:
     try:
-        driver = MutadOpt("mutad's optimizer driver", args)
+        driver = MutadOpt("Run passes, mutad's and xDSL's, on textual IR.", args)
     except Unreadable as error:
         sys.exit(f"mutad-opt: {error}")
     try:

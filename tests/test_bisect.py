@@ -123,13 +123,28 @@ def test_what_is_expected_may_be_given(
     ("args", "told"),
     [
         (["nowhere.mlir", "--inputs", INPUTS], "nowhere.mlir"),
-        ([__file__, "--inputs", INPUTS], "go on from a dump of MUTAD_DUMP"),
+        ([__file__, "--inputs", INPUTS], "no dump that MUTAD_DUMP wrote"),
     ],
 )
-def test_what_is_no_dump_is_told(args: list[str], told: str) -> None:
-    with pytest.raises(SystemExit) as ended:
-        bisect.entry(["bisect", *args])
-    assert told in str(ended.value.code)
+def test_what_is_no_dump_is_told_and_is_2(
+    args: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*args) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_the_command_alone_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        bisect.entry([])
+    shown = capsys.readouterr().err
+    assert "mutad bisect " in shown
+    assert "exit status" in shown
+
+
+def test_the_version_names_what_makes_code(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        bisect.entry(["--version"])
+    assert f"mutad {mutad.__version__}, xdsl " in capsys.readouterr().out
 
 
 @mutad.compile(grad=True, cache=False, opt=1)

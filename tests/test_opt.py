@@ -96,6 +96,21 @@ def test_only_the_named_function_is_dumped(
     assert "@first" in shown.out
 
 
+def test_the_version_is_ours_and_that_of_xdsl(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        opt.main(["--version"])
+    assert capsys.readouterr().out.startswith(f"mutad-opt {mutad.__version__}, with xDSL ")
+
+
+def test_the_examples_of_the_help_name_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        opt.main(["--help"])
+    named = re.findall(r"mutad-opt \S+ -p (\S+)", capsys.readouterr().out)
+    ours = {p.name for p in pass_order.PASSES}
+    assert {one for passes in named for one in passes.split(",")} - ours == set()
+    assert len(named) > 1
+
+
 def test_help_lists_our_passes_apart(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         opt.main(["--help"])

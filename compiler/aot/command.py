@@ -163,7 +163,7 @@ def places_of(command: Command) -> dict[str, str]:
         raise WrongUsage(f"--emit {kind}: of {of} there are {', '.join(emitters)}{hint}")
     if kind in FOLDERS:
         output = folder_of(command)
-    elif output is None or Path(output).is_dir():
+    elif output is None or names_folder(output):
         output = str(Path(output or "") / emitters[kind].file.format(command.library))
     elif command.emit is not None and told not in (None, kind):
         raise WrongUsage(f"-o {output}: the name says {told}, --emit {kind}")
@@ -176,8 +176,9 @@ def places_of(command: Command) -> dict[str, str]:
             f"--emit {kind}: it is no text, name a file: -o FILE; as text there are {texts(emitters)}"
         )
     others = [path for path in (command.header, command.deps) if path is not None]
+    made = Path(command.output or "")
     for path in (output, *others):
-        if path != STDOUT and not Path(path).parent.is_dir():
+        if path != STDOUT and not Path(path).parent.is_dir() and Path(path).parent != made:
             raise WrongUsage(f"{path}: there is no folder {Path(path).parent}")
     names = [path if path == STDOUT else str(Path(path).resolve()) for path in (output, *others)]
     if len({*names}) < len(names):
@@ -185,6 +186,11 @@ def places_of(command: Command) -> dict[str, str]:
     if command.model != model.STDIN and str(Path(command.model).resolve()) in names:
         raise WrongUsage(f"{command.model} would be overwritten: name another output")
     return {output: kind} | ({} if command.header is None else {command.header: "header"})
+
+
+def names_folder(output: str) -> bool:
+    """A folder that is there, or, by the `/` at the end of its name, one that is to be made."""
+    return Path(output).is_dir() or (output.endswith("/") and not Path(output).exists())
 
 
 def folder_of(command: Command) -> str:

@@ -139,6 +139,20 @@ def test_other_files_have_names_of_their_own(
     assert written.read_bytes().startswith(start)
 
 
+@needs_cc
+def test_a_folder_that_ends_in_a_slash_is_made(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert made("model.py -O0 -o build/ --header build/model.h", capfd)[0] == 0
+    assert left(folder / "build") == ["libmodel.so", "model.h"]
+
+
+def test_a_file_is_no_folder(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "build").write_text("kept")
+    assert made("model.py -O0 --emit llvm -o build/", capfd)[0] != 0
+    assert (folder / "build").read_text() == "kept"
+
+
 def test_the_end_of_a_name_tells_the_kind(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert made("model.py -O0 -o other.ll", capfd)[0] == 0
     assert "define" in (folder / "other.ll").read_text()
