@@ -16,6 +16,7 @@ from .derivative.hessian_products import KeepProduct
 from .derivative.keep_tangents import KeepTangents
 from .derivative.passes import Forward, PrintNeeded, PrintPlan, Reverse
 from .derivative.sanitize_derivatives import SanitizeDerivatives
+from .sizes.reserve_tapes import ReserveTapes
 from .sizes.step_sizes import MeasureSteps
 from .sizes.work_size import MeasureWork
 from .transforms.assume_extents import AssumeExtents
@@ -253,6 +254,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     SanitizeDerivatives,
     DropGuards,
     MeasureWork,
+    ReserveTapes,
     CheckpointLoops,
     MeasureSteps,
 )

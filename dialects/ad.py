@@ -32,7 +32,7 @@ from xdsl.dialects.builtin import (
     i1,
     i64,
 )
-from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
@@ -50,7 +50,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 
-from .array import BinaryScalarOp, constant_value
+from .array import BinaryScalarOp, LoopOp, constant_value
 from .foreign import EffectsOp, strings
 
 AS_MANY_AS_IT_TAKES = 2**63 - 1
@@ -105,6 +105,20 @@ class TapeOp(IRDLOperation):
 
     def __init__(self, reserved: SSAValue | None = None) -> None:
         super().__init__(operands=[reserved], result_types=[TapeType()])
+
+    @property
+    def grows(self) -> bool:
+        """Whether it may hold several segments: one op pushes within a loop, or several do."""
+        pushes = [op for use in self.tape.uses if isinstance(op := use.operation, PushOp)]
+        return len(pushes) > 1 or any(map(is_in_loop, pushes))
+
+
+def is_in_loop(op: Operation) -> bool:
+    """Whether a loop encloses the op."""
+    at = op.parent_op()
+    while at is not None and not isinstance(at, LoopOp):
+        at = at.parent_op()
+    return at is not None
 
 
 class SegmentOp(IRDLOperation):

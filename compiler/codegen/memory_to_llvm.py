@@ -228,6 +228,17 @@ def lower_tape(state: KernelState, op: ad.TapeOp) -> None:
     state.scalars[op.tape] = slot
     if state.memory is KernelMemory.AREA:
         reserve_tape(state, slot, op.reserved)
+    elif op.reserved is not None or not op.grows:
+        size = "8" if op.reserved is None else state.scalars[op.reserved]
+        expect_bytes(state, slot, size)
+
+
+def expect_bytes(state: KernelState, slot: str, size: str) -> None:
+    """The first chunk of a tape will have so many bytes, or what its first segment takes: an empty chunk
+    that ends there says so (`mutad_tape_grow`)."""
+    for offset in (8, 16):
+        at = state.text.value(f"getelementptr inbounds i8, ptr {slot}, i64 {offset}")
+        state.text.do(f"store i64 {size}, ptr {at}, align 8")
 
 
 def reserve_tape(state: KernelState, slot: str, size: SSAValue | None) -> None:

@@ -45,7 +45,8 @@ from ..rules.calls import private_functions
 from .amounts import ZERO, Amount, Amounts, held, unknown
 from .entry_numbers import Arithmetic, Number
 from .entry_values import EntryValues, Undetermined, Why, why
-from .work_size import WORD, Effect, Measure, clean, equal_extents
+from .equal_extents import equal_extents
+from .work_size import WORD, Effect, Measure, clean
 
 ITEM, HEAD = 32, 160
 """Bytes of an item beside what it holds; of what says how a loop stands."""

@@ -29,7 +29,6 @@ from xdsl.context import Context
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import (
     AnyFloat,
-    DenseArrayBase,
     FunctionType,
     IndexType,
     MemRefType,
@@ -48,17 +47,19 @@ from ..codegen.entries.guard import Form
 from ..codegen.function_to_llvm import escaping_allocations
 from ..codegen.kernel_module import SIZES
 from ..codegen.kernel_state import size_of
-from ..codegen.scratch import SCRATCH, Copies, InBlocks
+from ..codegen.scratch import SCRATCH
 from ..transforms.eliminate_common import EliminateCommon
 from ..transforms.fold_constants import FoldConstants
 from ..transforms.hoist_invariants import HoistInvariants
 from ..transforms.remove_dead import RemoveDead
 from .amounts import NOTHING, ZERO, Amount, Amounts, Taken, held, passing, scratch, unknown
-from .entry_numbers import Arithmetic, Number, Truth, same
-from .entry_values import EntryValues, Extent, Undetermined, Varies, Why, why
+from .entry_numbers import Arithmetic, Number
+from .entry_values import EntryValues, Undetermined, Varies, Why, why
+from .equal_extents import equal_extents
+from .product_copies import LINE, ProductCopies
 
-LINE, WORD = 64, 8
-"""What sizes are rounded up to, and those of segments of a tape."""
+WORD = 8
+"""What sizes of segments of a tape are rounded up to; others to `LINE`."""
 
 CLEAN = (EliminateCommon(), FoldConstants(), HoistInvariants(), EliminateCommon(), RemoveDead())
 
@@ -124,8 +125,34 @@ def measure_work(
     block = kernel.parent
     assert block is not None
     block.insert_op_before(function, kernel)
-    reserve_tapes(kernel, assumed, counts)
+    reserve_tapes(kernel, Measure(kernel, assumed, counts, checked=False))
     return WorkSize(function, None, total.loose, tuple(read_by(function)))
+
+
+def reserve_tapes(kernel: func.FuncOp, measure: Measure) -> None:
+    """Say at each tape how many bytes it holds at most, computed where the kernel begins."""
+    for tape, size in measure.tapes().items():
+        if not size.is_zero:
+            reserve(tape, measure.a.value(size.number))
+    top, first = kernel.body.block, kernel.body.block.first_op
+    assert first is not None
+    for op in list(measure.a.block.ops):
+        op.detach()
+        top.insert_op_before(op, first)
+
+
+def reserve(tape: ad.TapeOp, size: SSAValue) -> ad.TapeOp:
+    """The same tape, which says how many bytes it holds at most."""
+    fresh = ad.TapeOp(size)
+    fresh.location, fresh.attributes = tape.location, tape.attributes
+    fresh.tape.name_hint = tape.tape.name_hint
+    tape.tape.replace_all_uses_with(fresh.tape)
+    block = tape.parent
+    assert block is not None
+    block.insert_op_before(fresh, tape)
+    tape.detach()
+    tape.erase()
+    return fresh
 
 
 def clean(function: func.FuncOp) -> None:
@@ -133,27 +160,6 @@ def clean(function: func.FuncOp) -> None:
     for one in CLEAN:
         one.apply(Context(), module)
     function.detach()
-
-
-def reserve_tapes(kernel: func.FuncOp, assumed: Sequence[Form], counts: Counts) -> None:
-    """Say at each tape how many bytes it holds at most, computed where the kernel begins."""
-    measure = Measure(kernel, assumed, counts, checked=False)
-    reserved = {t: size for t, size in measure.tapes().items() if not size.is_zero}
-    for tape, size in reserved.items():
-        fresh = ad.TapeOp(measure.a.value(size.number))
-        fresh.location, fresh.attributes = tape.location, tape.attributes
-        fresh.tape.name_hint = tape.tape.name_hint
-        tape.tape.replace_all_uses_with(fresh.tape)
-        block = tape.parent
-        assert block is not None
-        block.insert_op_before(fresh, tape)
-        tape.detach()
-        tape.erase()
-    top, first = kernel.body.block, kernel.body.block.first_op
-    assert first is not None
-    for op in list(measure.a.block.ops):
-        op.detach()
-        top.insert_op_before(op, first)
 
 
 def read_by(function: func.FuncOp) -> Iterable[Read]:
@@ -181,9 +187,10 @@ class Measure:
         counts: Counts = everything,
         *,
         checked: bool,
+        alias: AliasAnalysis | None = None,
     ) -> None:
         self.kernel, self.counts = kernel, counts
-        self.alias = AliasAnalysis(kernel)
+        self.alias = alias or AliasAnalysis(kernel)
         arguments = kernel.body.block.args
         self.block = Block(arg_types=[a.type for a in arguments] if checked else [])
         for mine, given in zip(self.block.args, arguments, strict=False):
@@ -219,6 +226,7 @@ class Measure:
         """The bytes at the peak."""
         tapes = self.tapes()
         escaping = escaping_allocations(self.kernel, self.alias)
+        products = ProductCopies(self.a, self.amounts, self.values)
         effects: dict[Operation, Effect] = {}
         for op in self.kernel.walk():
             match op:
@@ -234,7 +242,7 @@ class Measure:
                         unknown(why("how deep a recursive function goes", op))
                     )
                 case _ if type(op) in SCRATCH:
-                    effects[op] = lambda op=op: passing(self.copies(op))
+                    effects[op] = lambda op=op: passing(products.copies(op))
                 case _:
                     pass
         return self._whole(effects).peak
@@ -251,11 +259,14 @@ class Measure:
         users = (use.operation for use in tape.tape.uses)
         return all(self.counts(u.memref.type) for u in users if isinstance(u, ad.PushOp | ad.PopOp))
 
-    def held_by(self, tape: ad.TapeOp) -> Amount:
-        """The bytes of the segments that a tape holds at most at one time."""
-        return self._whole(self._segments(tape)).peak
+    def held_by(self, tape: ad.TapeOp, *, outliving: bool = False) -> Amount:
+        """The bytes of the segments that a tape holds at most at one time.
 
-    def _segments(self, tape: ad.TapeOp) -> dict[Operation, Effect]:
+        `outliving`: of one that is returned, too, until the call ends.
+        """
+        return self._whole(self._segments(tape, outliving=outliving)).peak
+
+    def _segments(self, tape: ad.TapeOp, *, outliving: bool) -> dict[Operation, Effect]:
         effects: dict[Operation, Effect] = {}
         for use in tape.tape.uses:
             match use.operation:
@@ -263,6 +274,8 @@ class Measure:
                     effects[op] = lambda op=op: held(self.size(op, op.memref, op.extents, WORD))
                 case ad.PopOp() as op:
                     effects[op] = lambda op=op: self._popped(op)
+                case func.ReturnOp() if outliving:
+                    pass
                 case op:
                     reason = why("a tape that outlives the call", op)
                     effects[op] = lambda reason=reason: held(unknown(reason))
@@ -300,64 +313,6 @@ class Measure:
         if size.unknown is not None or size.is_zero:
             return size
         return self.amounts.made(self.a.rounded_up(size.number, unit), size.sign, size)
-
-    def copies(self, op: Operation) -> Amount:
-        """The matrices that a product copies."""
-        self.a.place = op
-        try:
-            copies = SCRATCH[type(op)](op)
-            return ZERO if copies is None else self._copied(copies, op)
-        except InBlocks:
-            return unknown(why("several tangents at once go through a matrix product", op))
-        except Undetermined as error:
-            return unknown(error.why)
-
-    def _copied(self, copies: Copies, op: Operation) -> Amount:
-        total, bound = ZERO, None
-        for matrix in copies.matrices:
-            assert isinstance(matrix.type, MemRefType)
-            if array.is_contiguous(matrix.type):
-                continue
-            rows, columns = (self.values.extent(matrix, d) for d in (0, 1))
-            bytes_ = self.a.mul(self.a.mul(rows, columns), copies.item)
-            needed = self.a.rounded_up(bytes_, LINE)
-            try:
-                walkable = self._walkable(matrix, rows, columns, copies.farthest)
-                needed = self.a.choose(walkable, 0, needed)
-            except Undetermined as error:
-                bound = error.why
-            total = self.amounts.add(total, Amount(needed, 1))
-        if total.is_zero:
-            return ZERO
-        sizes = [self.values.extent(m, axis) for m, axis in copies.sizes]
-        chosen = self.a.choose(self._is_packed(sizes, copies), total.number, 0)
-        return Amount(chosen, 1, None, None if bound is None else why(bound.reason, op))
-
-    def _is_packed(self, sizes: list[Number], copies: Copies) -> Truth:
-        """Whether BLAS multiplies two matrices of these sizes."""
-        a, (rows, inner, columns) = self.a, sizes
-        possible = [a.compare("sgt", n, 0) for n in sizes]
-        possible += [a.compare("sle", n, copies.farthest) for n in sizes]
-        large = a.any_of(*(a.compare("sgt", n, copies.tiny) for n in (rows, inner, columns)))
-        lines = [a.compare("ne", n, 1) for n in (rows, columns)]
-        return a.all_of(*possible, large, *lines)
-
-    def _walkable(self, matrix: SSAValue, rows: Number, columns: Number, farthest: int) -> Truth:
-        """Whether BLAS can walk the matrix, by rows or by columns."""
-        s0, s1 = (self.values.stride(matrix, d) for d in (0, 1))
-        return self.a.any_of(
-            self._by_rows(rows, columns, s0, s1, farthest),
-            self._by_rows(columns, rows, s1, s0, farthest),
-        )
-
-    def _by_rows(
-        self, rows: Number, columns: Number, s0: Number, s1: Number, farthest: int
-    ) -> Truth:
-        a = self.a
-        unit = a.any_of(a.compare("eq", s1, 1), a.compare("eq", columns, 1))
-        near = True if same(s0, columns) else a.compare("sle", s0, farthest)  # as columns are
-        apart = a.all_of(a.compare("sge", s0, columns), near)
-        return a.all_of(unit, a.any_of(apart, a.compare("eq", rows, 1)))
 
     # Control flow.
 
@@ -509,11 +464,16 @@ class Measure:
             if total is not None:
                 self._store(self.a.add(before, one.held.number), total)
             self.a.emit(array.YieldOp())
-        self.a.emit(array.LoopOp(self.a.value(trips.number), [], body))
+        count = self._written_trips(op, trips.number)
+        self.a.emit(array.LoopOp(self.a.value(count), [], body))
         made = self.amounts.made
         left = ZERO if total is None else made(self._load(total), one.held.sign, trips, one.held)
         most = made(self._load(peak), one.peak.sign, trips, one.peak, one.held)
         return Taken(held=left, peak=most, rises=one.rises)
+
+    def _written_trips(self, op: array.LoopOp, trips: Number) -> Number:
+        """How many iterations are added up."""
+        return trips
 
     def _cell(self) -> SSAValue:
         """A variable that begins as 0."""
@@ -527,49 +487,6 @@ class Measure:
 
     def _store(self, number: Number, cell: SSAValue) -> None:
         self.a.emit(memref.StoreOp.get(self.a.value(number), cell, []))
-
-
-def alike(kernel: func.FuncOp) -> dict[SSAValue, SSAValue]:
-    """The arguments of a derivative that have the extents of one of the primal's: shadows, tangents.
-
-    Its arguments are the primal's, their shadows, cotangents of results, and tangents of what is "moving".
-    """
-    shadows, cotangents, moving = (listed(kernel, k) for k in ("shadows", "cotangents", "moving"))
-    arguments = list(kernel.body.block.args)
-    first = len(arguments) - len(shadows) - len(cotangents) - len(moving)
-    tangents = first + len(shadows) + len(cotangents)
-    of = {first + k: index for k, index in enumerate(shadows)}
-    of |= {tangents + k: of.get(index, index) for k, index in enumerate(moving)}
-    return {
-        arguments[k]: arguments[index]
-        for k, index in of.items()
-        if isinstance(arguments[k].type, MemRefType)
-    }
-
-
-def equal_extents(kernel: func.FuncOp, assumed: Sequence[Form]) -> dict[Extent, Extent]:
-    """One name for all extents of arguments that are equal."""
-    arguments = kernel.body.block.args
-    equal: dict[Extent, Extent] = {}
-    for constant, numbers in assumed:
-        match sorted(numbers, key=repr):
-            case [(-1, (int(i), int(a))), (1, (int(j), int(b)))] if constant == 0 and a >= 0 <= b:
-                pair = [(arguments[i], a), (arguments[j], b)]
-                first, other = (equal.get(e, e) for e in pair)
-                equal |= {e: first for e, of in equal.items() if of == other}
-                equal[other] = first
-            case _:
-                pass
-    for mine, like in alike(kernel).items():
-        assert isinstance(mine.type, MemRefType)
-        for axis in range(mine.type.get_num_dims()):
-            equal[mine, axis] = equal.get((like, axis), (like, axis))
-    return equal
-
-
-def listed(kernel: func.FuncOp, name: str) -> list[int]:
-    found = kernel.attributes.get(name)
-    return [int(n) for n in found.get_values()] if isinstance(found, DenseArrayBase) else []
 
 
 def takes_memory(call: activation.CallOp) -> bool:

@@ -29,10 +29,14 @@ def llvm(c: Compilation) -> None:
     from ..codegen.entries.tangents import tangents_of
     from ..codegen.kernel_memory import KernelMemory
     from ..codegen.module_to_llvm import kernel_text, split_text
+    from ..sizes.reserve_tapes import ReserveTapes, reserve_tapes
 
     r, built = c.request, c.built
     subject = subject_of(r) if r.options.debug else None
     memory = KernelMemory.DEVICE if r.options.launched else KernelMemory.SYSTEM
+    if memory is KernelMemory.SYSTEM:
+        with c.around(ReserveTapes(), c.module):
+            reserve_tapes(c.module, built.assumed)
     if r.mode == "vjp":
         c.kernel = split_text(c.module, r.options, memory, subject)
     else:

@@ -161,3 +161,65 @@ def test_all_memory_is_given_back_when_a_call_raises() -> None:
     made = compile(fails_late, grad=True, cache=False)
     with pytest.raises(IndexError):
         measure_gradient(made, np.ones(1000))
+
+
+def triangular(a):
+    for j in range(a.shape[0]):
+        for k in range(j):
+            for i in range(j, a.shape[0]):
+                a[i, j] -= a[i, k] * a[j, k]
+        a[j, j] = np.sqrt(a[j, j])
+    return a.trace()
+
+
+def rows_with_reflections(a):
+    for k in range(a.shape[1]):
+        x = a[k:, k].copy()
+        x[0] += 2.0
+        a[k:, k:] -= np.outer(x, x @ a[k:, k:]) * (2.0 / (x @ x))
+    return (a * a).sum()
+
+
+def longer_and_longer(x, count):
+    for i in range(count):
+        for k in range(7 * i):
+            x[k] = np.sin(x[k] * x[k + 1])
+    return x.sum()
+
+
+ROWS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+    (triangular, (np.eye(90) * 100.0 + 0.1,)),
+    (rows_with_reflections, (np.eye(80) + 0.01,)),
+    (longer_and_longer, (np.linspace(0.1, 0.9, 700), 100)),
+]
+"""Tapes that take another number of bytes in each iteration."""
+
+
+@pytest.mark.parametrize("mode", ["gradient", "vjp", "hvp"])
+@pytest.mark.parametrize(("function", "arguments"), ROWS, ids=lambda c: getattr(c, "__name__", ""))
+def test_a_tape_of_many_segments_has_their_bytes(function, arguments, mode) -> None:
+    options: dict[str, Any] = {"vjp": {"plan": "split"}, "hvp": {"mode": "hvp"}}.get(mode, {})
+    measure = {"gradient": measure_gradient, "vjp": measure_back, "hvp": measure_hvp}[mode]
+    made = compile(function, grad=True, cache=False)
+    plan = made.explain(*arguments, **options)
+    promised = plan.saved_bytes + plan.shadow_bytes + plan.temporary_bytes
+    measured = measure(made, *arguments).total
+    assert mode != "vjp" or plan.saved_bytes > 400_000
+    assert promised <= measured <= promised + 20_000, (plan.to_dict(), measured)
+
+
+def test_what_a_tape_expects_and_does_not_get_it_takes_in_parts() -> None:
+    """All of a loop's segments may be more than there is, and it may raise before it needs them."""
+
+    def overflowing(x, count):
+        k = 1
+        for i in range(count):
+            k = 3 * k
+            for j in range(7 * i):
+                x[j % 10] = np.sin(x[j % 10] * x[j % 10 + 1])
+        return x.sum() * k
+
+    made = compile(overflowing, grad=True, cache=False, opt=1)
+    with pytest.raises(OverflowError):
+        made.grad(np.full(11, 0.9), 2_000_000)
+    made.grad(np.full(11, 0.9), 9)

@@ -64,7 +64,8 @@ declare i64 @llvm.umin.i64(i64, i64)
 """
 
 # A tape's chunk: next of all tape chunks, predecessor in the tape, its end, the cursor when it was
-# left, next of the spare chunks; data from byte 64 on. A tape: chunk, cursor, end, spare chunks.
+# left, next of the spare chunks; data from byte 64 on. A tape: chunk, cursor, end, spare chunks. Without a
+# chunk, cursor and end are how many bytes the first one is expected to need, 0 where that is not known.
 TAPE_GROW = f"""
 define internal ptr @mutad_tape_grow(ptr %ctx, ptr %tape, i64 %bytes) noinline optnone nounwind {{
   %huge = icmp ugt i64 %bytes, 4611686018427387904
@@ -108,7 +109,10 @@ reuse:
 fresh:
   %old.at = ptrtoint ptr %old to i64
   %old.end = load i64, ptr %end.at
-  %old.size = sub i64 %old.end, %old.at
+  %expected = select i1 %first, i64 %old.end, i64 0
+  %is.expected = icmp ne i64 %expected, 0
+  %filled = sub i64 %old.end, %old.at
+  %old.size = select i1 %first, i64 0, i64 %filled
   %quarter = lshr i64 %old.size, 2 ; at most a fifth of a tape that grows is not used
   %larger = add i64 %old.size, %quarter
   %bounded = call i64 @llvm.umin.i64(i64 %larger, i64 16777216)
@@ -118,11 +122,20 @@ fresh:
   %fourfold = shl i64 %size, 2
   %filling = icmp uge i64 %fourfold, %floor
   %own = and i1 %large, %filling
-  %least = select i1 %own, i64 %size, i64 %padded
+  %step = select i1 %own, i64 %size, i64 %padded
+  %whole = call i64 @llvm.umax.i64(i64 %size, i64 %expected)
+  %least = select i1 %is.expected, i64 %whole, i64 %step
   %total = add i64 %least, 64
   %block = call ptr @mutad_take(ptr %ctx, i64 %total)
   %failed = icmp eq ptr %block, null
-  br i1 %failed, label %exhausted, label %made
+  br i1 %failed, label %fail, label %made
+fail:
+  br i1 %is.expected, label %smaller, label %exhausted
+smaller: ; something may raise before the tape is full
+  store i64 0, ptr %cursor.at
+  store i64 0, ptr %end.at
+  %found = call ptr @mutad_tape_grow(ptr %ctx, ptr %tape, i64 %bytes)
+  ret ptr %found
 made:
   %all.at = getelementptr i8, ptr %ctx, i64 {TAPE_CHUNKS}
   %all = load ptr, ptr %all.at
