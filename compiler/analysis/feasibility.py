@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import gcd
 from operator import add, neg
 
@@ -55,11 +56,26 @@ class Infeasible(Exception):
     """Raised inside this module where a contradiction shows."""
 
 
+Frozen = tuple[tuple[tuple[tuple[int, int], ...], int], ...]
+"""Rows that have a hash."""
+
+
 def feasible(system: System) -> bool:
     """False when no integers satisfy `system`; True when some may."""
+    return may_be_solved(frozen(system.zeros), frozen(system.at_least_zeros))
+
+
+def frozen(rows: Sequence[Row]) -> Frozen:
+    return tuple([(tuple(terms.items()), constant) for terms, constant in rows])
+
+
+@lru_cache(maxsize=4096)
+def may_be_solved(zeros: Frozen, at_least_zeros: Frozen) -> bool:
+    """Variables are numbered as they are met, so two questions about accesses of one form are the same."""
     try:
         bounds: Bounds = {}
-        tighten(bounds, in_columns(solve_equations(system.zeros, system.at_least_zeros)))
+        rows = ([(dict(terms), c) for terms, c in given] for given in (zeros, at_least_zeros))
+        tighten(bounds, in_columns(solve_equations(*rows)))
         while bounds:
             bounds = eliminate(bounds, cheapest(bounds))
             if len(bounds) > LIMIT:
