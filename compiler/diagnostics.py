@@ -101,13 +101,22 @@ ELSEWHERE = (
 
 
 PARTS = (
-    (os.path.join("scipy", "optimize"), "call it outside, with compiled functions: jac=f.grad"),
+    (
+        os.path.join("scipy", "optimize"),
+        "call it outside, with compiled functions: jac=f.grad; or in a function with @mutad.opaque, whose"
+        " @mutad.rule the page `Solvers inside a model` shows",
+    ),
+    (
+        os.path.join("numpy", "linalg"),
+        "call it in a function with @mutad.opaque that stores the results to arguments; the page `Solvers"
+        " inside a model` has the @mutad.rule of eigh",
+    ),
     (
         os.path.join("scipy", "integrate"),
         "write the steps as a loop, or the integral as a sum over nodes and weights, which are made outside",
     ),
 )
-"""Parts of libraries that call functions of the user's, and how to do without them in compiled code."""
+"""Parts of libraries that are not compiled along, and how to do without them in compiled code."""
 
 
 def is_limit(message: str) -> bool:

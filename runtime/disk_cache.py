@@ -24,7 +24,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from . import target
+from . import log, target
 
 # hashlib, json and the fingerprint are imported where they are used: `import mutad` is to be quick.
 
@@ -214,7 +214,14 @@ def write(place: Place, object_code: bytes, metadata: dict[str, Any]) -> None:
     """Store an entry, all of it or nothing."""
     if place is None:
         return
-    with contextlib.suppress(OSError, ValueError, TypeError), opened(create=True) as at:
+    try:
+        _write(place, object_code, metadata)
+    except (OSError, ValueError, TypeError) as error:
+        log.not_kept(str(directory()), str(error))
+
+
+def _write(place: str, object_code: bytes, metadata: dict[str, Any]) -> None:
+    with opened(create=True) as at:
         temporary = f".{os.getpid()}-{os.urandom(8).hex()}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         descriptor = os.open(temporary, flags, 0o600, dir_fd=at)

@@ -43,10 +43,13 @@ class GradientReport:
     tolerance: float
 
     def __str__(self) -> str:
-        return (
+        told = (
             f"gradient {self.directional:.10g}, differences {self.difference:.10g} (step "
             f"{self.step:.0e}): relative error {self.error:.1e}, tolerance {self.tolerance:.0e}"
         )
+        if np.isfinite(self.difference):
+            return told
+        return f"{told}; the function is not finite around this point: check it where it is"
 
 
 @concise

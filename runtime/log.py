@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Collection, Sequence
@@ -33,6 +34,13 @@ def tell(
     kinds = ", ".join(f"{n}: {shown(k)}" for n, k in zip(names, key.arguments, strict=True))
     what = f"{name}{CALLED.get(key.mode, f'.{key.mode}')}({kinds})"
     print(f"mutad: {done} in {1e3 * seconds:.0f} ms: {what}; {why}", file=sys.stderr)
+
+
+@functools.cache
+def not_kept(folder: str, why: str) -> None:
+    """Say, once, that code is not written to the disk cache."""
+    if is_on():
+        print(f"mutad: not kept in the disk cache {folder}: {why}", file=sys.stderr)
 
 
 def why_anew(key: Key, names: Sequence[str], eras: Sequence[Era]) -> str:

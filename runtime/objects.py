@@ -338,9 +338,22 @@ def selected(flat: Flat, made: Parts, wrt: Any, *, some: bool = False) -> Select
             what = "holds no floats" if item.items else "is no float"
             raise TypeError(
                 f"{item.name!r} has no derivative, it {what}: derivatives are with respect to floats"
+                f"{others_with_floats(flat, made)}"
             )
         positions.update(dict.fromkeys(floats))
     return Selection(items, single, tuple(positions))
+
+
+def others_with_floats(flat: Flat, made: Parts) -> str:
+    """The parameters that `wrt` may name, in words; "" if there are none."""
+    structure = flat.structure
+    of_parameters = zip(structure.parameters, structure.nodes, strict=True)
+    named = [
+        repr(name)
+        for name, node in of_parameters
+        if any(is_float(made.leaves[k]) for k in all_leaves(structure, node))
+    ]
+    return f", wrt= may name {' or '.join(named)}" if named else ""
 
 
 def all_leaves(structure: Structure, node: Node) -> Iterator[int]:

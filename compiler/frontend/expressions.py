@@ -145,8 +145,6 @@ class Expressions(Operators):
         if not isinstance(value, Static):
             if isinstance(value, FixedList) and node.attr in lists.METHODS:
                 self.growing(value)
-            if isinstance(value, Tuple | NoneValue | SliceValue):
-                raise self.refusal(node, f"attribute `.{node.attr}` is not compiled here")
             return library.attribute(self.e, value, node.attr)
         if (seq := self.list_of(value)) is not None:
             return self.list_attribute(seq, node.attr)
@@ -158,8 +156,7 @@ class Expressions(Operators):
         if isinstance(owner, library.facts.CONSTANT_OBJECTS) and hasattr(owner, node.attr):
             return self.constant(getattr(owner, node.attr), node.attr)
         if not isinstance(owner, ModuleType | type):
-            what = f"attribute `.{node.attr}` of {type(owner).__name__} objects is not compiled"
-            raise self.refusal(node, what, library.ways_out.of_member(owner, node.attr))
+            raise self.refusal(node, *library.ways_out.of_member(owner, node.attr))
         if not hasattr(owner, node.attr):
             raise self.refusal(node, *library.ways_out.missing(owner, node.attr))
         found = getattr(owner, node.attr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+from pathlib import Path
 from time import sleep
 from typing import Any
 
@@ -154,3 +155,16 @@ def test_receipts_are_texts_in_notebooks(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
     assert repr(receipt) == expected
     assert "x **= 2" in expected
+
+
+def test_a_cache_that_keeps_nothing_is_told_once(
+    told: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("MUTAD_CACHE_DIR", str(tmp_path / "file" / "below"))
+    g = mutad.compile(f, opt=0)
+    lines = told(lambda: g(np.ones(3)))
+    kept = [line for line in lines if line.startswith("not kept in the disk cache ")]
+    assert len(kept) == 1
+    assert kept[0].endswith("file'")
+    assert any(line.startswith("compiled: f(") for line in lines)

@@ -162,3 +162,12 @@ def test_verify_checks_shared_arguments_and_vjp() -> None:
 def test_measuring_needs_a_float_result() -> None:
     with pytest.raises(TypeError, match="one float"):
         measure_gradient(made(lambda x: x * x), np.ones(3))
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_a_point_at_which_the_function_is_not_finite_is_told() -> None:
+    def roots(x):
+        return np.sqrt(x).sum()
+
+    with pytest.raises(GradientError, match="the function is not finite around this point"):
+        check_gradient(made(roots, opt=1), np.array([-1.0, 4.0]))

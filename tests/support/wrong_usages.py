@@ -34,6 +34,7 @@ import scipy.integrate
 import scipy.optimize
 import scipy.sparse
 import scipy.special
+import scipy.special.cython_special
 import scipy.stats
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
@@ -1152,11 +1153,71 @@ def imaginary(x):
 @wrong(
     "complex(x[0], 1.0)",
     "the builtin `complex` is not compiled",
-    ASIDE,
+    "real and imaginary parts",
     lambda x: np.hypot(x[0], 1.0),
 )
 def made_complex(x):
     return abs(complex(x[0], 1.0))
+
+
+# --- Attributes that CPython's classes do not have, either.
+
+
+@wrong(
+    "return |(2.0 * float(x[0])).sum()",
+    "'float' object has no attribute 'sum'",
+    "use np.sum(x)",
+    lambda x: np.sum(2.0 * float(x[0])),
+)
+def sum_of_a_float(x):
+    return (2.0 * float(x[0])).sum()
+
+
+@wrong(
+    "(x, 1.0).size",
+    "'tuple' object has no attribute 'size'",
+    "use np.size(x)",
+    lambda x: np.size((x[0], 1.0)) * 1.0,
+)
+def size_of_a_tuple(x):
+    return (x, 1.0).size * 1.0
+
+
+@wrong('"abc".size', "'str' object has no attribute 'size'")
+def size_of_a_string(x):
+    return "abc".size * 1.0
+
+
+@wrong(
+    "x[0].is_integer()",
+    "attribute .is_integer of a float64 is not compiled",
+    ASIDE,
+    lambda x: x[0] == np.floor(x[0]),
+)
+def is_integer_of_an_element(x):
+    return x[0].is_integer()
+
+
+@wrong("x[0].foo", "'numpy.float64' object has no attribute 'foo'")
+def unknown_of_an_element(x):
+    return x[0].foo
+
+
+@mutad.rule(scipy.special.cython_special.jv)
+def jv_rule(v, x, result):
+    low = scipy.special.cython_special.jv(v.value - 1.0, x.value)
+    high = scipy.special.cython_special.jv(v.value + 1.0, x.value)
+    x.cotangent += 0.5 * (low - high) * result.cotangent
+
+
+@wrong(
+    "scipy.special.jv(1.0, x)",
+    "jv is not compiled",
+    "scipy.special.cython_special.jv",
+    lambda x: scipy.special.cython_special.jv(1.0, x[0]),
+)
+def a_bessel_function(x):
+    return scipy.special.jv(1.0, x).sum()
 
 
 # --- Builtins and the standard library.
@@ -2680,6 +2741,16 @@ def minimum_inside(x):
     return scipy.optimize.minimize(lambda z: (z**2).sum(), x).x * 0.0
 
 
+@wrong(
+    "np.linalg.eigh(",
+    "this call of eigh is not compiled",
+    "Solvers inside a model",
+    lambda x: x.sum(),
+)
+def eigenvalues_inside(x):
+    return np.linalg.eigh(np.outer(x, x))[0].sum()
+
+
 NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(5)
 
 
@@ -2874,6 +2945,23 @@ wrong_call(
     lambda: rate_of.grad({"rate": 2}),
     "'settings' has no derivative, it holds no floats",
     lambda: (rate_of.grad({"rate": 2.0}), {"rate": 2.0}),
+)
+
+
+class Rated:
+    def __init__(self):
+        self.rate = 2.0
+
+    @mutad.compile(grad=True, opt=1)
+    def times(self, count):
+        return self.rate * count
+
+
+wrong_call(
+    "the gradient of a method with respect to a count",
+    lambda: Rated().times.grad(3),
+    "derivatives are with respect to floats, wrt= may name 'self'",
+    lambda: (Rated().times.grad(3, wrt="self").rate, 3.0),
 )
 wrong_call(
     "compile of a method of an array", lambda: mutad.compile(X().sum), "write a function that"

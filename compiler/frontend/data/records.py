@@ -200,7 +200,7 @@ class Records(Meeting):
                 return self.enum_member(value.constant, name, node)
             case Static(enum.Enum() as member):
                 return self.enum_member(member, name, node)
-            case Static(str()):
+            case Static(str()) if hasattr(str, name):
                 return Static(ObjectMethod(value, name))
             case Static(Super() as found):
                 return self.inherited(found, name, node)

@@ -342,16 +342,21 @@ def attribute(e: Emitter, value: Value, name: str) -> Value:
     if isinstance(value, Scalar) and name in ("real", "imag"):
         return ATTRIBUTES[name](e, value)
     if not isinstance(value, Operand) or is_python_number(value):
+        kind = tuple if isinstance(value, Tuple) else ways_out.class_of(value)
+        if kind is not None and not hasattr(kind, name):
+            way_out = f"use np.{name}(x)" if is_known(getattr(np, name, None)) else None
+            e.fail(f"{kind.__name__!r} object has no attribute {name!r}", way_out)
         e.fail(f"attribute .{name} of {describe(value)} is not compiled")
     if name in METHODS or name in written.METHODS:
         return Static(BoundMethod(value, name))
     if name not in ATTRIBUTES:
         way_out = ways_out.of_attribute(name, known=is_known(getattr(np, name, None)))
-        if not hasattr(np.ndarray, name):
+        if not hasattr(ways_out.class_of(value), name):
             known = (*METHODS, *written.METHODS, *ATTRIBUTES)
             way_out = way_out or ways_out.meant(name, known)
-            e.fail(f"'numpy.ndarray' object has no attribute {name!r}", way_out)
-        e.fail(f"attribute .{name} of arrays is not compiled", way_out)
+            e.fail(f"{ways_out.kind_of(value)} object has no attribute {name!r}", way_out)
+        of = "arrays" if isinstance(value, Array) else describe(value)
+        e.fail(f"attribute .{name} of {of} is not compiled", way_out)
     return ATTRIBUTES[name](e, value)
 
 

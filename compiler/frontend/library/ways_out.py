@@ -36,6 +36,7 @@ OF_FUNCTIONS: dict[str, str] = {
     "itertools.groupby": "loop, and compare each key with the one before",
     "numba.typed.typedlist.List": "use a list: []",
     "numba.typed.typeddict.Dict": "use a dict: {}",
+    "builtins.complex": "compute with real and imaginary parts",
     "builtins.breakpoint": "take the decorator off while you debug: the function is Python",
     "time.time": "measure around the call, outside of compiled code",
     "time.perf_counter": "measure around the call, outside of compiled code",
@@ -139,6 +140,11 @@ NOT_ALONG: dict[str, str] = (
     }
 )
 """Of functions in Python whose code is not even tried: what is wrong with it says nothing to users."""
+SPECIAL = (
+    "call scipy.special.cython_special.{}, of numbers, for each element; a derivative through it needs a"
+    " @mutad.rule"
+)
+"""Of SciPy's special functions."""
 FRAMEWORKS = ("torch", "jax", "jaxlib", "tensorflow", "cupy")
 """Packages with arrays of their own, and functions on them."""
 NUMPY_INSTEAD = (
@@ -162,8 +168,19 @@ def of_function(function: object) -> str | None:
         return DERIVATIVE.format(getattr(function, "kind", "grad"))
     if isinstance(function, np.vectorize):
         return OF_FUNCTIONS["numpy.vectorize"]
+    if isinstance(function, np.ufunc) and is_special(function):
+        return SPECIAL.format(function.__name__)
     own, cls = name_of(function), type(function)
     return OF_FUNCTIONS.get(own) or OF_CLASSES.get(name_of(cls)) or not_along(function)
+
+
+def is_special(ufunc: np.ufunc) -> bool:
+    """A ufunc of SciPy's whose C function compiled code may call."""
+    loaded = sys.modules.get("scipy.special")
+    callable_from_c = getattr(loaded, "cython_special", None)
+    return getattr(loaded, ufunc.__name__, None) is ufunc and hasattr(
+        callable_from_c, ufunc.__name__
+    )
 
 
 def not_along(function: object) -> str | None:
@@ -245,17 +262,24 @@ def of_printed(value: Value) -> tuple[str, str]:
     return "this cannot be printed from compiled code", "print numbers, strings and arrays"
 
 
-def kind_of(value: Value) -> str:
-    """The name of a value's class, as CPython has it."""
+def class_of(value: Value) -> type | None:
+    """A value's class in CPython; None of what is neither a number nor an array."""
     match value:
         case Array():
-            return "'numpy.ndarray'"
+            return np.ndarray
         case Scalar(type_) if type_ in NUMPY_DTYPE:
-            return f"'numpy.{NUMPY_DTYPE[type_].type.__name__}'"
+            return NUMPY_DTYPE[type_].type
         case Scalar(type_):
-            return f"'{type_.removeprefix('py_')}'"
+            return {"py_float": float, "py_int": int, "py_bool": bool}.get(type_)
         case _:
-            return f"'{type(value).__name__.lower()}'"
+            return None
+
+
+def kind_of(value: Value) -> str:
+    """The name of a value's class, as CPython has it."""
+    if (cls := class_of(value)) is None:
+        return f"'{type(value).__name__.lower()}'"
+    return f"'{cls.__name__}'" if cls.__module__ == "builtins" else f"'numpy.{cls.__name__}'"
 
 
 def of_class(cls: type) -> str:
@@ -273,13 +297,17 @@ DISTRIBUTION = (
 )
 
 
-def of_member(owner: object, name: str) -> str | None:
-    """The way out of an attribute of an object that is a constant: of a method the general one."""
-    if type(owner).__module__.startswith("scipy.stats."):
-        return DISTRIBUTION
-    if callable(getattr(type(owner), name, None)):
-        return None
-    return "read it outside, and pass its value as an argument"
+def of_member(owner: object, name: str) -> tuple[str, str | None]:
+    """What is wrong with an attribute of a constant object; the way out, None for the general one."""
+    cls = type(owner)
+    if cls is str and not hasattr(str, name):
+        return f"'str' object has no attribute {name!r}", None
+    what = f"attribute `.{name}` of {cls.__name__} objects is not compiled"
+    if cls.__module__.startswith("scipy.stats."):
+        return what, DISTRIBUTION
+    if callable(getattr(cls, name, None)):
+        return what, None
+    return what, "read it outside, and pass its value as an argument"
 
 
 def of_operand(value: object) -> tuple[str, str | None]:
