@@ -54,6 +54,7 @@ from ..rules.table import float_constant, index_constant
 from ..transforms.map_outputs import is_pure
 from .hessian_products import moving_arguments, shadow_arguments
 from .nan_flow import NanFlow, is_float
+from .plain_guards import make_plain
 from .touched_parts import Part, TouchedParts
 
 PLAIN = (
@@ -84,7 +85,7 @@ class DropGuards(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.unchecked:
-            make_plain(guards_among(op.walk()))
+            make_plain(guards_among(op.walk()), unchecked=True)
             return
         functions = [one for one in op.ops if isinstance(one, func.FuncOp)]
         for group in groups_of(functions):
@@ -298,21 +299,6 @@ def rank_of(value: SSAValue) -> int:
 
 def guards_among(ops: Iterable[Operation]) -> list[ad.MulOp | ad.DivOp]:
     return [op for op in ops if isinstance(op, ad.MulOp | ad.DivOp)]
-
-
-def make_plain(guards: Iterable[ad.MulOp | ad.DivOp]) -> None:
-    """Put a plain product or quotient in the place of each."""
-    for op in guards:
-        parent = op.parent
-        assert parent is not None
-        plain = arith.MulfOp if isinstance(op, ad.MulOp) else arith.DivfOp
-        made = plain(op.lhs, op.rhs)
-        made.attributes, made.location = dict(op.attributes), op.location
-        made.result.name_hint = op.result.name_hint
-        parent.insert_op_before(made, op)
-        op.result.replace_all_uses_with(made.result)
-        op.detach()
-        op.erase()
 
 
 class Emitter:

@@ -325,3 +325,28 @@ func.func @saved_tangent_is_compared(%p : f64, %n : index, %p_dot : f64) -> (f64
   %last = memref.load %cell[] : memref<f64>
   func.return %p, %last : f64, f64
 }
+
+// Vectors over a number are products with its reciprocal; one that is infinite is NaN, which is seen.
+// CHECK-LABEL: @one_reciprocal_for_all_lanes(
+// CHECK:         %[[R:.*]] = arith.divf %{{.*}}, %p {ad.adjoint} : f64
+// CHECK:         %[[FINITE:.*]] = arith.cmpf olt, %{{.*}}, %{{.*}} : f64
+// CHECK-NEXT:    %[[KEPT:.*]] = arith.select %[[FINITE]], %[[R]], %{{.*}} {ad.adjoint} : f64
+// CHECK-NEXT:    %over = vector.broadcast %[[KEPT]] {ad.adjoint} : f64 to vector<8xf64>
+// CHECK-NOT:     arith.divf {{.*}} : vector<8xf64>
+// CHECK:         arith.mulf %x_dot_1, %over : vector<8xf64>
+// CHECK-NEXT:    arith.mulf %{{.*}}, %over : vector<8xf64>
+// CHECK:         ad.retry_if
+func.func @one_reciprocal_for_all_lanes(%x : memref<?xf64>, %p : f64, %n : index, %x_dot : memref<?xvector<8xf64>>)
+    -> (f64, vector<8xf64>) attributes {moving = array<i64: 0>, moved = array<i64: 0>} {
+  %cell = memref.alloca() : memref<vector<8xf64>>
+  %d = vector.broadcast %p : f64 to vector<8xf64>
+  %t = array.loop %i to %n do {
+    %x_dot_1 = memref.load %x_dot[%i] : memref<?xvector<8xf64>>
+    %m = ad.div %x_dot_1, %d : vector<8xf64>
+    %q = ad.div %m, %d : vector<8xf64>
+    memref.store %q, %cell[] : memref<vector<8xf64>>
+    array.yield
+  }
+  %dot = memref.load %cell[] : memref<vector<8xf64>>
+  func.return %p, %dot : f64, vector<8xf64>
+}
