@@ -62,6 +62,9 @@ EDGE = "edge"
 IN_ORDER = "in_order"
 """The attribute of a kernel whose threads each go through all iterations of a loop."""
 
+ONE_THREAD = "one_thread"
+"""The attribute of a kernel that only its first thread does something in."""
+
 
 def space_of(type_: Attribute) -> int:
     """Where the memory of a memref is; 0 is the host."""

@@ -52,6 +52,8 @@ class KernelFigures:
     """A product of matrices, which goes to cuBLAS where that is installed."""
     ordered: bool
     """Its threads go through all iterations, in order, since they meet."""
+    serial: bool
+    """One thread runs a loop whose iterations need each other: slow where the loop is long."""
 
     @property
     def launched(self) -> str:
@@ -111,6 +113,7 @@ def figures(kernel: func.FuncOp, launches: Sequence[device.LaunchOp]) -> KernelF
         sum(device.OF_BLOCK in op.attributes for op in atomic),
         any(device.PRODUCT in launch.attributes for launch in launches),
         device.IN_ORDER in kernel.attributes,
+        device.ONE_THREAD in kernel.attributes,
     )
 
 
@@ -220,4 +223,6 @@ def meeting(k: KernelFigures) -> str:
         return ", ".join(shown)
     if k.ordered:
         return "owners, in order"
+    if k.serial:
+        return "one thread"
     return ("shared memory" + ", or cuBLAS" * k.library) if k.shared else ""

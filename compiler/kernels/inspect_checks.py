@@ -58,8 +58,8 @@ After::
     }
 
 Kept: loops whose checks, or the conditions around them, depend on what the loop stores, and sums of
-Python's integers, which must fit in 64 bits. Iterations are independent of each other in any case, or the
-loop is no kernel.
+Python's integers, which must fit in 64 bits. Loops that many threads run are looked at first, then those
+that are left to one thread.
 """
 
 from __future__ import annotations
@@ -78,15 +78,26 @@ from ...dialects import array
 from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis
 from ..analysis.dependence import Dependence
+from ..analysis.carried_cells import roles
 from ..analysis.effects import is_private
 from ..analysis.independence import Independence, Independent
+from ..rules import is_whole_array
 from .changes import changed_values, is_variable
 from .kernel import Writer, element_of, zero_of
 from .lanes import refuse_lanes
-from .nest_kernels import obstacle, whole_arrays_in
+from .nest_kernels import arrays_of, leaves_something, obstacle, whole_arrays_in
+from .placement import Placement
+from .serial_kernels import is_of_one_thread
 from .updates import Ordered, Sharing
 
 LOOKED_AT = (array.IndexOp, array.RaiseIfOp)
+COUNTED = (array.CheckedAddOp, array.CheckedSubOp)
+"""Of loops that one thread runs also Python's integers that go up and down."""
+
+PLAIN: dict[type[Operation], type[arith.AddiOp | arith.SubiOp]] = {
+    array.CheckedAddOp: arith.AddiOp,
+    array.CheckedSubOp: arith.SubiOp,
+}
 
 
 @dataclass(frozen=True)
@@ -109,28 +120,61 @@ def inspect(function: func.FuncOp, *, deterministic: bool) -> None:
     alias = AliasAnalysis(function)
     independence = Independence(function, Dependence(function, alias))
     sharing = Sharing(independence, deterministic=deterministic)
-    for loop, told in inspected(function.body.block, sharing):
-        Inspection(loop, told).write()
+    for loop in inspected(function.body.block, sharing):
+        Inspection(loop).write()
+    maps = [op for op in every_op(function) if is_whole_array(op)]
+    placement = Placement(function, alias, maps)
+    for loop in inspected_of_one_thread(function.body.block, sharing, placement):
+        Inspection(loop).write()
 
 
-def inspected(
-    block: Block, sharing: Sharing
-) -> Iterator[tuple[array.LoopOp, Independent | Ordered]]:
-    """The outermost loops that would be kernels, were it not for their checks."""
+def inspected(block: Block, sharing: Sharing) -> Iterator[array.LoopOp]:
+    """The outermost loops that would be kernels of many threads, were it not for their checks."""
     for op in list(block.ops):
         if array.RAISES in op.attributes:
             continue
         if isinstance(op, array.LoopOp) and any(map(is_check, op.walk())):
             told = None if whole_arrays_in(op) else sharing.of(op)
             if told is not None and may_be_inspected(op, told, sharing):
-                yield op, told
+                yield op
                 continue
         for inner in (b for region in op.regions for b in region.blocks):
             yield from inspected(inner, sharing)
 
 
+def inspected_of_one_thread(
+    block: Block, sharing: Sharing, placement: Placement
+) -> Iterator[array.LoopOp]:
+    """The outermost loops that one thread would run, were it not for their checks."""
+    for op in list(block.ops):
+        if array.RAISES in op.attributes:
+            continue
+        if isinstance(op, array.LoopOp) and any(map(is_check, op.walk())):
+            if is_serial(op, sharing) and any(map(placement.has, arrays_of(op))):
+                yield op
+                continue
+        for inner in (b for region in op.regions for b in region.blocks):
+            yield from inspected_of_one_thread(inner, sharing, placement)
+
+
+def is_serial(loop: array.LoopOp, sharing: Sharing) -> bool:
+    """Whether one thread would run a loop without its checks, and they see what they see then."""
+    if not all(is_check(op) or is_of_one_thread(op) for op in every_op(loop)):
+        return False
+    if any(isinstance(op, array.LoopOp) and is_nest(op, sharing) for op in every_op(loop)):
+        return False
+    changed = changed_values(loop, sharing.independence.alias, by_others=True)
+    return changed.isdisjoint(v for op in every_op(loop) for v in decisive(op))
+
+
+def is_nest(loop: array.LoopOp, sharing: Sharing) -> bool:
+    """Whether many threads run a loop."""
+    told = sharing.of(loop)
+    return leaves_something(loop, told) and obstacle(loop, told, sharing) is None
+
+
 def is_check(op: Operation) -> bool:
-    return isinstance(op, LOOKED_AT) and array.is_operation_that_may_raise(op)
+    return isinstance(op, (*LOOKED_AT, *COUNTED)) and array.is_operation_that_may_raise(op)
 
 
 def may_be_inspected(loop: array.LoopOp, told: Independent | Ordered, sharing: Sharing) -> bool:
@@ -152,8 +196,8 @@ def decisive(op: Operation) -> Sequence[SSAValue]:
 class Inspection:
     """Writes the copy of a loop that looks, before the loop."""
 
-    def __init__(self, loop: array.LoopOp, told: Independent | Ordered) -> None:
-        self.loop, self.told = loop, told
+    def __init__(self, loop: array.LoopOp) -> None:
+        self.loop = loop
         self.host = Writer(
             lambda new: Rewriter.insert_op(new, InsertPoint.before(loop)), loop.location
         )
@@ -184,21 +228,26 @@ class Inspection:
                 Rewriter.erase_op(op)
             elif isinstance(op, array.IndexOp):
                 op.properties["unchecked"] = UnitAttr()
-        if not any(isinstance(op, memref.StoreOp) for op in every_op(loop)):
-            assert loop.count is not None
+            elif isinstance(op, COUNTED):
+                Rewriter.replace_op(op, PLAIN[type(op)](op.lhs, op.rhs))
+        stores = any(isinstance(op, memref.StoreOp) for op in every_op(loop))
+        if not stores and loop.count is not None and loop.condition_block is None:
             loop.trips.replace_all_uses_with(host.at_least_zero(loop.count))
             Rewriter.erase_op(loop)
 
     def copied(self) -> array.LoopOp:
         """The loop, with variables of its own."""
         values: dict[SSAValue, SSAValue] = {}
-        for cell in self.told.cells:
+        for cell in roles(self.loop):
             values[cell] = own = self.host.cell(element_of(cell))
             self.host.store(self.host.load(cell), own)
         return self.loop.clone(values)
 
     def rewrite(self, op: Operation) -> None:
-        """Stores go; a check that fails sets the flag; what it guards is read where it does not."""
+        """Stores go; a check that fails sets the flag; what it guards is read where it does not.
+
+        Then the loop may end later than the program's, so a `while` looks at the flag, too.
+        """
         here = Writer(lambda new: Rewriter.insert_op(new, InsertPoint.before(op)), op.location)
         match op:
             case memref.StoreOp() if not is_variable(op):
@@ -206,6 +255,11 @@ class Inspection:
             case array.RaiseIfOp():
                 self.note(here, op.condition)
                 Rewriter.erase_op(op)
+            case array.CheckedAddOp() | array.CheckedSubOp():
+                self.count(here, op)
+            case array.ConditionOp():
+                none = here.emit(arith.CmpiOp(here.load(self.flag), here.index(0), "eq"))
+                op.operands = [here.emit(arith.AndIOp(op.operands[0], none))]
             case array.IndexOp() if is_check(op):
                 self.look_at(op)
             case memref.LoadOp() if self.guards(op):
@@ -216,6 +270,15 @@ class Inspection:
     def note(self, here: Writer, bad: SSAValue) -> None:
         now = here.emit(arith.SelectOp(bad, here.index(1), here.index(0)))
         here.store(here.emit(arith.MaxSIOp(here.load(self.flag), now)), self.flag)
+
+    def count(self, here: Writer, op: array.CheckedAddOp | array.CheckedSubOp) -> None:
+        """A sum that does not fit has the sign of neither term, a difference not that of the first."""
+        found = here.emit(PLAIN[type(op)](op.lhs, op.rhs))
+        other = found if isinstance(op, array.CheckedAddOp) else op.lhs
+        signs = here.emit(arith.XOrIOp(found, op.lhs)), here.emit(arith.XOrIOp(other, op.rhs))
+        both = here.emit(arith.AndIOp(*signs))
+        self.note(here, here.less(both, here.index(0)))
+        Rewriter.replace_op(op, [], [found])
 
     def look_at(self, op: array.IndexOp) -> None:
         op.properties["unchecked"] = UnitAttr()

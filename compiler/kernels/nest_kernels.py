@@ -68,10 +68,17 @@ def obstacle(
             "take it apart into loops over elements and operations on whole arrays, or compile the function "
             "for the CPU",
         )
+    if told is None and any(array.is_operation_that_may_raise(op) for op in inside):
+        return (
+            "the iterations of this loop need what others have stored, and checks in them depend on that: the "
+            "one thread that could run it cannot raise",
+            "compile it with boundscheck=False if its subscripts are in range, or compile the function for "
+            "the CPU",
+        )
     if told is None:
         return (
-            "the iterations of this loop need what others have stored, element by element, so a device would "
-            "run them in a single thread",
+            "the iterations of this loop need what others have stored, element by element, and it holds "
+            "arrays that one thread alone cannot have",
             "write it with whole arrays (slices), let an outer loop go over independent rows, or compile the "
             "function for the CPU",
         )

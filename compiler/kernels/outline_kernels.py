@@ -3,7 +3,8 @@
 Runs last: kernels gather by now, and temporaries that are not needed do not exist. What becomes a kernel:
 
 - `array.map` (`map_kernels`), to one element also (`reductions`), and `array.matmul` (`products`);
-- loops over elements whose iterations are independent (`nest_kernels`).
+- loops over elements whose iterations are independent (`nest_kernels`), or else in one thread
+  (`serial_kernels`).
 
 Arrays that a kernel touches, and all that are given or returned, are in the memory of the device; which that
 is, their types say from here on. Single elements of them the host fetches and puts (boundary values). What
@@ -56,22 +57,21 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import FunctionType, MemRefType, ModuleOp, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ...dialects import ad, array, device
+from ...dialects import array, device
 from ...dialects.within import every_op
-from ..analysis.alias import AliasAnalysis, enclosing_loops
+from ..analysis.alias import AliasAnalysis
 from ..analysis.carried_cells import Role, cell_of
 from ..analysis.dependence import Dependence
 from ..analysis.effects import is_private, mark_overlaps, sharing
 from ..analysis.independence import Addition, Independence, Independent
-from ..analysis.views import is_memref, strip_views
+from ..analysis.views import strip_views
 from ..diagnostics import refusal
-from ..rules import accesses
 from . import map_kernels, nest_kernels, reductions, updates
 from .gathered_sums import GatheredSum
 from .kernel import Kernel, Writer, blocks, describe, element_of, essence
@@ -79,18 +79,12 @@ from .lanes import refuse_lanes
 from .map_kernels import Form, MapKernel, form_of
 from .nest_kernels import NestKernel
 from .ordered_kernels import OrderedKernel
+from .placeless import is_raising, refuse_placeless
 from .placement import Placement, agree, names_in, returned
 from .products import ProductKernel
 from .reductions import Term
+from .serial_kernels import SerialKernel, serial_loops
 from .updates import Ordered, Sharing, Split
-
-KEPT = (
-    array.ViewOp, array.CollapseOp, array.StrideOp, array.OverlapOp, array.AllocOp, array.LoopOp,
-    array.YieldOp, array.MapOp, array.MatmulOp, memref.DimOp, memref.CastOp, memref.LoadOp, memref.StoreOp,
-    memref.AllocaOp, scf.IfOp, scf.YieldOp, func.ReturnOp, ad.PushOp, ad.PopOp,
-)  # fmt: skip
-"""Ops that the host has arrays of the device for, or that become kernels."""
-
 
 ADDED_UP = Role("reduction", kind="add")
 
@@ -123,6 +117,8 @@ class OutlineKernels(ModulePass):
                 )
         outliners = [Outliner(op, f, deterministic=self.deterministic) for f in functions]
         agree([one.placement for one in outliners])
+        while any([one.take_serial() for one in outliners]):
+            agree([one.placement for one in outliners])
         for one in outliners:
             one.run()
 
@@ -138,6 +134,8 @@ class Outliner:
         self.sharing = Sharing(independence, deterministic=deterministic)
         self.kernels: list[Operation] = []
         """What becomes a kernel, or several."""
+        self.serial: set[Operation] = set()
+        """Those of them that one thread runs."""
         self.made: dict[Hashable, func.FuncOp] = {}
         """Kernels by what they do: fills and copies are many, and one function."""
         refuse_lanes(function)
@@ -145,7 +143,7 @@ class Outliner:
         self.placement = Placement(function, self.alias, self.kernels)
 
     def run(self) -> None:
-        self.refuse()
+        refuse_placeless(self.function, self.kernels, self.serial, self.placement, self.sharing)
         for op in self.kernels:
             self.outline(op)
         self.reach()
@@ -172,6 +170,22 @@ class Outliner:
             return False
         return nest_kernels.obstacle(loop, told, self.sharing) is None
 
+    def take_serial(self) -> bool:
+        """Have one thread run what is left of loops over elements, where a thread can."""
+        inside = {inner for op in self.kernels for inner in op.walk()}
+        elements = [
+            op
+            for op in every_op(self.function)
+            if isinstance(op, memref.LoadOp | memref.StoreOp) and op not in inside
+            if self.is_device(op.memref) and not is_raising(op)
+        ]
+        found = serial_loops(elements, self.kernels)
+        self.kernels += found
+        self.serial.update(found)
+        if found:
+            self.placement = Placement(self.function, self.alias, self.kernels)
+        return bool(found)
+
     def is_device(self, memref: SSAValue) -> bool:
         return self.placement.has(memref)
 
@@ -179,56 +193,6 @@ class Outliner:
         """The host's variable that the memref is (a view of)."""
         cell = cell_of(memref)
         return None if cell is None or self.is_device(cell) else cell
-
-    # What has no place.
-
-    def refuse(self) -> None:
-        inside = {inner for op in self.kernels for inner in op.walk()}
-        for op in every_op(self.function):
-            if op in inside or op is self.function:
-                continue
-            memrefs = [v for v in op.operands if is_memref(v) and self.is_device(v)]
-            if memrefs and not isinstance(op, KEPT):
-                raise refusal(
-                    op,
-                    "this needs an array where Python runs, and the array is on the device",
-                    "do it outside of the compiled function, or compile the function for the CPU",
-                )
-            if isinstance(op, array.AllocOp) and self.is_list(op):
-                raise refusal(
-                    op,
-                    "this list grows, and a kernel reads it: a device has no lists",
-                    "use an array of the size that is needed, or compile the function for the CPU",
-                )
-            if memrefs and isinstance(op, memref.LoadOp | memref.StoreOp):
-                self.refuse_element(op)
-
-        for op in self.kernels:
-            for one in (a for inner in op.walk() for a in accesses(inner)):
-                if isinstance(op, array.LoopOp) and cell_of(one.memref) in self.placement.roots:
-                    raise refusal(
-                        one.op,
-                        "this is a variable here and an element of an array there: a thread cannot have both",
-                        "copy the element to a variable of its own, or compile the function for the CPU",
-                    )
-
-    def is_list(self, op: array.AllocOp) -> bool:
-        """Whether an array that grows is the device's."""
-        return array.GROWABLE in op.attributes and op.memref in self.placement.roots
-
-    def refuse_element(self, op: Operation) -> None:
-        """The host may touch an element between kernels; it does not go through arrays that way."""
-        loops = enclosing_loops(op)
-        if not loops or is_raising(op) or any(loops[-1].is_ancestor(k) for k in self.kernels):
-            return
-        alone = [x for x in loops if not any(x.is_ancestor(k) for k in self.kernels)]
-        independent = [x for x in alone if self.sharing.of(x) is not None]
-        loop = independent[0] if independent else loops[-1]
-        found = nest_kernels.obstacle(loop, self.sharing.of(loop), self.sharing) or (
-            "this loop reads elements of an array one by one, which are on the device",
-            "use a reduction of the whole array (sum, max), or compile the function for the CPU",
-        )
-        raise refusal(loop, *found)
 
     # Kernels.
 
@@ -239,6 +203,8 @@ class Outliner:
                     self.outline_map(one)
             case array.MatmulOp():
                 self.outline_matmul(op)
+            case array.LoopOp() if op in self.serial:
+                self.outline_serial(op)
             case array.LoopOp():
                 self.outline_nest(op)
             case _:
@@ -258,12 +224,12 @@ class Outliner:
         return found
 
     def launch(
-        self, host: Writer, kernel: Kernel, count: SSAValue, *, in_order: bool = False
+        self, host: Writer, kernel: Kernel, count: SSAValue, *, told: str | None = None
     ) -> device.LaunchOp:
-        """Add a kernel to the module, and its launch to the function."""
+        """Add a kernel to the module, and its launch to the function; `told`: an attribute of it."""
         made = kernel.finish(f"{self.function.sym_name.data}_{len(self.made)}")
-        if in_order:
-            made.attributes[device.IN_ORDER] = UnitAttr()
+        if told is not None:
+            made.attributes[told] = UnitAttr()
         pairs = list(sharing(kernel.given, self.alias))
         mark_overlaps(made, pairs)
         describe(made, pairs)
@@ -385,7 +351,7 @@ class Outliner:
         if isinstance(told, Ordered):
             ordered = OrderedKernel(kernel, host, told)
             ordered.write()
-            self.launch(host, kernel, ordered.count, in_order=True)
+            self.launch(host, kernel, ordered.count, told=device.IN_ORDER)
             loop.trips.replace_all_uses_with(ordered.trips[0])
             Rewriter.erase_op(loop)
             return
@@ -420,6 +386,14 @@ class Outliner:
             self.reduce_blocks(loop, one.kind, partial[cell], count, one.target, host)
         nest.take_over()
         loop.trips.replace_all_uses_with(nest.counts[0])
+        Rewriter.erase_op(loop)
+
+    def outline_serial(self, loop: array.LoopOp) -> None:
+        host, kernel = self.host(loop), self.kernel(loop)
+        serial = SerialKernel(kernel, host, loop, self.is_device, self.buffer)
+        serial.write()
+        self.launch(host, kernel, host.index(1), told=device.ONE_THREAD)
+        serial.take_over()
         Rewriter.erase_op(loop)
 
     def gather(
@@ -484,13 +458,3 @@ def like(op: Operation, new: Operation) -> Operation:
     for old, result in zip(op.results, new.results, strict=True):
         result.name_hint = old.name_hint
     return new
-
-
-def is_raising(op: Operation) -> bool:
-    """Whether the op is in a branch that ends in an exception."""
-    above: Operation | None = op
-    while above is not None:
-        if array.RAISES in above.attributes:
-            return True
-        above = above.parent_op()
-    return False

@@ -97,12 +97,11 @@ func.func @kept_where_a_check_sees_what_is_stored(%x : memref<?xf64>) {
   func.return
 }
 
-// It is no kernel anyhow.
-// CHECK-LABEL: @kept_where_iterations_meet
-// CHECK-NOT:     {raises}
-// CHECK:         array.index %{{.*}} sign "any"
-// CHECK-NOT:     unchecked
-func.func @kept_where_iterations_meet(%k : memref<4xindex>, %x : memref<?xf64>) {
+// One thread runs it.
+// CHECK-LABEL: @where_iterations_meet
+// CHECK:         {raises}
+// CHECK:         array.index %{{.*}} sign "any" unchecked
+func.func @where_iterations_meet(%k : memref<4xindex>, %x : memref<?xf64>) {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
   %m = memref.dim %x, %c0 : memref<?xf64>
@@ -131,4 +130,56 @@ func.func @where_iterations_meet_in_one_element(%k : memref<4xindex>, %x : memre
     array.yield
   }
   func.return
+}
+
+// CHECK-LABEL: @kept_where_another_iteration_stores_a_subscript
+// CHECK-NOT:     {raises}
+// CHECK:         array.index %{{.*}} sign "any"
+// CHECK-NOT:     unchecked
+func.func @kept_where_another_iteration_stores_a_subscript(%k : memref<4xindex>) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %t = array.loop %i to %c4 do {
+    %a = memref.load %k[%i] : memref<4xindex>
+    %b = array.index %a, %c4 axis 0 sign "any"
+    memref.store %i, %k[%b] : memref<4xindex>
+    array.yield
+  }
+  func.return
+}
+
+// A `while` that one thread runs ends where a check fails, and integers that do not fit are looked for.
+// CHECK-LABEL: @until
+// CHECK:         array.loop
+// CHECK:           array.index %{{.*}} sign "nonneg" unchecked
+// CHECK:           %more = arith.cmpf olt
+// CHECK:           %[[FINE:.*]] = arith.cmpi eq,
+// CHECK:           %[[BOTH:.*]] = arith.andi %more, %[[FINE]]
+// CHECK:           array.condition %[[BOTH]]
+// CHECK-NOT:       array.checked_add
+// CHECK:         scf.if
+// CHECK:         array.checked_add
+// CHECK:         {raises}
+// CHECK-NOT:     array.checked_add
+func.func @until(%u : memref<?xf64>, %x : f64) -> index {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %i = memref.alloca() : memref<index>
+  %n = memref.dim %u, %c0 : memref<?xf64>
+  memref.store %c0, %i[] : memref<index>
+  %trips = array.loop %k while {
+  ^bb0(%l: index):
+    %at = memref.load %i[] : memref<index>
+    %j = array.index %at, %n axis 0 sign "nonneg"
+    %y = memref.load %u[%j] : memref<?xf64>
+    %more = arith.cmpf olt, %y, %x : f64
+    array.condition %more
+  } do {
+    %old = memref.load %i[] : memref<index>
+    %new = array.checked_add %old, %c1
+    memref.store %new, %i[] : memref<index>
+    array.yield
+  }
+  %r = memref.load %i[] : memref<index>
+  func.return %r : index
 }

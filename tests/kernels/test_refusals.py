@@ -28,16 +28,10 @@ def raises_for_what_it_stores(u):
                 raise ValueError("large")
 
 
-def scattered(u, k):
+def stores_where_it_looks(u, k):
     for i in range(k.size):
-        u[k[i]] = u[i] + 1.0  # here
-
-
-def summed_in_order(u):
-    total = 0.0
-    for i in range(u.size):
-        total += u[i]  # here
-    return total
+        k[k[i]] = i  # here
+        u[k[i]] = 1.0
 
 
 def recursive(u, n):
@@ -52,15 +46,13 @@ def printed(u):
 
 
 ROWS: tuple[tuple[Callable[..., Any], tuple[Any, ...], str, str], ...] = (
-    (recurrence, (np.ones(4),), "need what others have stored", "let an outer loop go over"),
-    (scattered, (np.ones(4), np.arange(3)), "need what others have stored", "write it with whole"),
-    (raises_for_what_it_stores, (np.ones(4),), "what it stores", "boundscheck=False"),
     (
-        summed_in_order,
-        (np.ones(4),),
-        "need what others|one by one",
-        "slices|reduction of the whole",
+        stores_where_it_looks,
+        (np.ones(4), np.arange(3)),
+        "what others have stored, and checks",
+        "boundscheck=False",
     ),
+    (raises_for_what_it_stores, (np.ones(4),), "what it stores", "boundscheck=False"),
     (recursive, (np.ones(4), 2), "recursive", "write it as a loop"),
     (printed, (np.ones(4),), "the array is on the device", "outside of the compiled function"),
 )

@@ -1,0 +1,188 @@
+"""Loops whose iterations need each other are kernels of one thread: values, effects, gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from device_checks import close
+from device_programs import Arguments, waves
+from on_device import on_device, on_host
+from race_oracle import watched
+
+import mutad
+
+
+def recurrence(u):
+    for i in range(1, u.size):
+        u[i] += u[i - 1] * u[i]
+    return (u * u).sum()
+
+
+def summed_in_order(u):
+    total = 0.0
+    for i in range(u.size):
+        total += u[i] * u[i] * u[i]
+    return total * u[0]
+
+
+def steps_of_a_walk(u, steps):
+    for _ in range(steps):
+        for i in range(1, u.size - 1):
+            u[i] = 0.5 * u[i - 1] + 0.25 * u[i + 1] * u[i]
+    return u.sum()
+
+
+def beside_whole_arrays(u, v, steps):
+    carried = 0.5
+    for _ in range(steps):
+        u[1:] = 0.5 * v[:-1] + u[1:]
+        for i in range(1, v.size):
+            v[i] = carried * v[i - 1] + u[i]
+            carried = 0.5 * carried + 0.01 * v[i]
+    return (u * v).sum() * carried
+
+
+def until_it_is_small(u):
+    for i in range(u.size):
+        x = 2.0
+        while x * x > u[i] + 1.0:
+            x = 0.5 * (x + (u[i] + 1.0) / x) - 0.001
+        u[i] = x
+    return (u * u).sum()
+
+
+def found(u, x):
+    i = 0
+    while u[i] < x:
+        i += 1
+    return u[i] * i
+
+
+def chained(u, k):
+    for i in range(1, u.size):
+        u[k[i]] = u[k[i - 1]] * u[i]
+    return (u * u).sum()
+
+
+def ends_early(u, most):
+    n, total = 0, 1.0
+    for x in u:
+        if x > most:
+            break
+        n += 1
+        total += total * x
+    return total * n
+
+
+GREW = (until_it_is_small, ends_early)
+"""How much their gradients save nobody knows before: that is no kernel."""
+
+PROGRAMS: tuple[tuple[Callable[..., Any], Arguments], ...] = (
+    (recurrence, lambda: (waves(30),)),
+    (recurrence, lambda: (waves(30, dtype="f4"),)),
+    (recurrence, lambda: (waves(0),)),
+    (summed_in_order, lambda: (waves(300),)),
+    (steps_of_a_walk, lambda: (waves(12), 3)),
+    (beside_whole_arrays, lambda: (waves(12) / 4, waves(12) / 4, 3)),
+    (until_it_is_small, lambda: (np.abs(waves(12)),)),
+    (found, lambda: (np.linspace(0.0, 1.0, 11), 0.42)),
+    (chained, lambda: (1.0 + waves(9), np.array([3, 1, 4, 1, 5, 8, 2, 6, -1]))),
+    (ends_early, lambda: (np.linspace(0.0, 1.0, 11), 0.42)),
+)
+
+
+@pytest.mark.parametrize(("function", "arguments"), PROGRAMS, ids=[p[0].__name__ for p in PROGRAMS])
+def test_values_and_gradients_are_the_hosts(
+    function: Callable[..., Any], arguments: Arguments
+) -> None:
+    compiled, plain = mutad.compile(function, grad=True, opt=1), arguments()
+    wanted = function(*plain)
+    with watched():
+        there = on_device(arguments())
+        close(compiled(*there), wanted)
+        for a, b in zip(there, plain, strict=True):
+            close(on_host(a), b)
+        if function not in GREW:
+            value, gradient = compiled.value_and_grad(*on_device(arguments()), wrt="u")
+            close(value, wanted)
+            close(on_host(gradient), compiled.grad(*arguments(), wrt="u"))
+
+
+def test_elements_have_the_hosts_bits() -> None:
+    u, v = waves(100), waves(100)
+    mutad.compile(recurrence, target="cuda:host")(u)
+    recurrence(v)
+    assert u.tobytes() == v.tobytes()
+    assert mutad.compile(summed_in_order, target="cuda:host")(u) == summed_in_order(u)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (found, lambda: (np.linspace(0.0, 1.0, 11), 1.5)),
+        (chained, lambda: (1.0 + waves(5), np.array([0, 1, 2, 5, 1]))),
+        (chained, lambda: (1.0 + waves(5), np.array([0, 1, -6, 2, 1]))),
+    ],
+)
+def test_exceptions_and_what_they_leave_are_pythons(
+    function: Callable[..., Any], arguments: Arguments
+) -> None:
+    compiled = mutad.compile(function, target="cuda:host")
+    plain, given = arguments(), arguments()
+    with pytest.raises(IndexError) as wanted:
+        function(*plain)
+    with pytest.raises(IndexError) as raised:
+        compiled(*given)
+    assert str(raised.value) == str(wanted.value)
+    assert given[0].tobytes() == plain[0].tobytes()
+
+
+def far_below(u, n):
+    k = n
+    for i in range(u.size):
+        u[i] = u[i - 1] + k
+        k -= 1
+    return k
+
+
+def far_above(u, n):
+    k = n
+    for i in range(u.size):
+        u[i] = u[i - 1] + k
+        k += 1
+    return k
+
+
+def test_integers_that_do_not_fit_raise() -> None:
+    low, high = -(2**63), 2**63 - 1
+    for function, end in ((far_below, low), (far_above, high)):
+        compiled, inward = mutad.compile(function, target="cuda:host"), 1 if end < 0 else -1
+        for start in (end + 4 * inward, 0, -3, 3):
+            u, v = waves(4), waves(4)
+            assert compiled(u, start) == function(v, start)
+            assert u.tobytes() == v.tobytes()
+        with pytest.raises(OverflowError):
+            compiled(waves(4), end + 3 * inward)
+
+
+def test_explain_says_where_one_thread_runs_a_loop() -> None:
+    compiled = mutad.compile(beside_whole_arrays, target="cuda:sm_90", grad=True)
+    told = compiled.explain(waves(9), waves(9), 2, wrt="u")
+    line = beside_whole_arrays.__code__.co_firstlineno + 4
+    assert {k.line for k in told.kernels if k.serial} == {line}
+    assert str(told).count("one thread") == 2  # of the primal and of the adjoint
+
+
+def test_loops_that_many_threads_run_stay_theirs() -> None:
+    def rows(u):
+        for t in range(1, 3):
+            for i in range(u.shape[0]):
+                for j in range(1, u.shape[1]):
+                    u[i, j] += t * u[i, j - 1]
+        return u.sum()
+
+    told = mutad.compile(rows, target="cuda:sm_90", grad=True).explain(np.ones((3, 4)))
+    assert not any(k.serial for k in told.kernels)
