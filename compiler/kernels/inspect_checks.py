@@ -91,7 +91,7 @@ LOOKED_AT = (array.IndexOp, array.RaiseIfOp)
 
 @dataclass(frozen=True)
 class InspectChecks(ModulePass):
-    """Find out whether a check fails before a loop over elements runs."""
+    """Run the checks of a loop over elements before it, in a loop that only inspects."""
 
     name = "inspect-checks"
 
