@@ -92,24 +92,24 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     UnifyExtents(),  # past a check of shapes there is one index space
     EliminateCommon(),
     FuseElementwise(),  # a temporary that does not exist has no shadow
-    HoistInvariants(),  # an invariant is there once, for both sweeps
+    HoistInvariants(),  # an invariant is computed once, for both sweeps
     EliminateCommon(),  # what hoisting brought together
     HoistBranchAllocs(),  # an array that leaves a branch has its shadow outside
-    LiftChoices(),  # which shadow it is, is known before the branch is reversed
+    LiftChoices(),  # the reverse sweep chooses the shadow before it reverses the branch
     HoistChecks(),  # neither sweep checks what was checked on entry
     SelectStores(),  # a loop without branches may be a map
     SelectValues(),  # or is vectorized, with its adjoint
-    VectorizeOuter(),  # inner loops that go step by step do so for many points at once
-    HoistRaises(),  # where nothing raises, too
+    VectorizeOuter(),  # serial inner loops run for many points at once
+    HoistRaises(),  # a loop without exits may be a map, too
     RaiseLoops(),  # independent iterations are a map, whose adjoint is one
     EliminateCommon(),  # the views that raising made
-    WriteProducts(),  # a product is saved, or overwritten, where it goes
+    WriteProducts(),  # a product is saved or overwritten at its destination
     RemoveDead(),  # a store that is never read kills nothing
     DescribeCalls(),  # nor does a call that no longer stores
 )
 
 FOR_THREADS: tuple[ModulePass, ...] = (
-    CheckClaims(),  # once variables that are no more than names are gone
+    CheckClaims(),  # after promote-scalars: cells look like dependences
     LocalizeCells(),  # iterations that share no variable share no save
 )
 """What runs at the end of `simplify` with `parallel=True`, and for devices."""
@@ -130,39 +130,39 @@ POINT_BY_POINT: tuple[ModulePass, ...] = (
 
 OPTIMIZE: tuple[ModulePass, ...] = (
     EliminateCommon(),
-    AssumeLengths(),  # what is over as many points can be joined, and need not be checked
+    AssumeLengths(),  # maps over equally many points can be fused, without checks
     *POINT_BY_POINT,
     EliminateCommon(),
-    RaiseAdjoints(),  # they meet maps to share a loop with, and fills to store over
-    SinkMaps(),  # what maps shared with maps they do; these share with loops
+    RaiseAdjoints(),  # raised loops fuse with maps, and store over fills
+    SinkMaps(),  # maps are fused with maps; the rest may go into loops
     RemoveDead(),
     DropCarried(),  # the reverse sweep swaps the arrays that it reads
     GatherAdds(),  # passes before this take maps point by point
-    SeparateSums(),  # what could be gathered is no sum any more
-    StoreFirst(),  # a map that gathers, or has its sums apart, touches each element once
-    FuseElementwise(),  # what it read before zeros were stored there it reads in place
+    SeparateSums(),  # after gather-adds: what it gathers needs no temporary
+    StoreFirst(),  # after gathering and separating, a map touches each element once
+    FuseElementwise(),  # without the fill, a map reads the old contents in place
     EliminateCommon(),  # views of what is gathered
-    FuseRows(),  # what maps hand on stays in the cache; scratch arrays are still in their loops
+    FuseRows(),  # arrays between maps stay in the cache; before hoist-allocs, which moves them
     HoistInvariants(),
     HoistAllocs(),  # nothing allocates inside of loops
     EliminateCommon(),
     ExchangeArrays(),  # both arrays are there before the loop, and nothing shares their memory yet
-    ReuseAllocs(),  # shadows take the memory of what the forward sweep has done with
-    PeelBoundaries(),  # what reordering and vectors need is a body without branches
-    TurnRows(),  # rows that are read from columns need no length
-    AssumeExtents(),  # how far apart elements are, is known
-    ReorderLoops(),  # nothing that comes reads the program in its own order
+    ReuseAllocs(),  # shadows take the memory of dead temporaries of the forward sweep
+    PeelBoundaries(),  # reordering and vectorization need a body without branches
+    TurnRows(),  # transposed rows need no assumption about their length
+    AssumeExtents(),  # strides become constants
+    ReorderLoops(),  # no later pass needs the program's own order
     JoinLoops(),  # both nests go along rows
-    CollectProducts(),  # nests are in the order in which products stand out
-    TurnColumns(),  # what products read is no map any more
-    TransposeColumns(),  # nests that store to columns, too, have theirs
-    PackColumns(),  # steps sum over columns as the nests that they are of
-    GatherSums(),  # what is no product, and no order of loops helps, is summed element by element
-    TileRegisters(),  # nests are in their last order; what is tiled need not be jammed
+    CollectProducts(),  # after reorder-loops, products are innermost
+    TurnColumns(),  # after collect-products: its operands need no copies
+    TransposeColumns(),  # after turn-columns, which also handles stores
+    PackColumns(),  # functions of steps pack as their nests do
+    GatherSums(),  # the sums that are no products, and that no loop order helps
+    TileRegisters(),  # loop orders are final; before unroll-and-jam, which does less
     UnrollAndJam(),  # innermost loops go along rows by now
-    HandOnElements(),  # loops have their last bodies and directions
-    DistributeLoops(),  # what an interchange would free need not be taken apart
-    LeaveFills(),  # what is still filled may as well come as zeros
+    HandOnElements(),  # bodies and directions of loops are final
+    DistributeLoops(),  # after interchanges, which may make it unnecessary
+    LeaveFills(),  # last: the fills that no pass removed
 )
 
 FOR_CACHES = (

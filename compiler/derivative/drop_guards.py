@@ -77,7 +77,7 @@ DEEP = 100
 
 @dataclass(frozen=True)
 class DropGuards(ModulePass):
-    """Make guarded products and quotients of derivatives plain, and check what comes out."""
+    """Replace guarded products and quotients of derivatives by plain ones, and check the results for NaN."""
 
     name = "drop-guards"
     unchecked: bool = False

@@ -56,7 +56,7 @@ Between = Callable[[ModuleOp], None]
 
 @dataclass(frozen=True)
 class ExpandDerivatives(ModulePass):
-    """Put the code of derivatives in the place of `ad.derivative`."""
+    """Replace `ad.derivative` by the code of the derivative."""
 
     name = "expand-derivatives"
     saves: str = "minimal"

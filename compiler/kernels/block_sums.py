@@ -184,7 +184,7 @@ MOST = 8
 
 @dataclass(frozen=True)
 class BlockSums(ModulePass):
-    """Make atomic additions of all threads of a block to one element those of the block."""
+    """Reduce what all threads of a block add to one element to one atomic addition a block."""
 
     name = "block-sums"
 

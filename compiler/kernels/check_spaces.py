@@ -36,7 +36,7 @@ OWNERS = {HOST: "the host", device.GLOBAL: "the device", device.SHARED: "a block
 
 
 class CheckSpaces(ModulePass):
-    """No memref is taken for one in another memory."""
+    """Check that no memref is used as one in another memory."""
 
     name = "check-spaces"
 

@@ -56,7 +56,7 @@ from ..analysis.views import is_memref, strip_casts
 
 @dataclass(frozen=True)
 class ChooseLoads(ModulePass):
-    """Branches choose what is loaded, not where from."""
+    """Load in both arms of a branch that yields a memref, and yield the value."""
 
     name = "choose-loads"
 

@@ -122,7 +122,7 @@ COMPUTED = (array.ViewOp, array.CollapseOp, memref.CastOp, memref.DimOp)
 
 
 class CountOnDevice(ModulePass):
-    """Kernels of loops that are replayed read the loop's counter."""
+    """Make kernels read the counter of a replayed loop from the device's memory."""
 
     name = "count-on-device"
 

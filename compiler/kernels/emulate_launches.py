@@ -66,7 +66,7 @@ FACTOR, SHIFT = 167, 89
 
 @dataclass(frozen=True)
 class EmulateLaunches(ModulePass):
-    """Put loops in the place of launches; then all memory is the host's."""
+    """Replace launches by loops on the host; then all memory is the host's."""
 
     name = "emulate-launches"
 

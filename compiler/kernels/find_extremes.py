@@ -37,7 +37,7 @@ GREATER, LESS = (4, 5), (2, 3)
 
 @dataclass(frozen=True)
 class FindExtremes(ModulePass):
-    """Find maxima and minima of integers."""
+    """Recognize maxima and minima of integers."""
 
     name = "find-extremes"
 

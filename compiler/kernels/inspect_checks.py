@@ -102,7 +102,7 @@ PLAIN: dict[type[Operation], type[arith.AddiOp | arith.SubiOp]] = {
 
 @dataclass(frozen=True)
 class InspectChecks(ModulePass):
-    """Find out whether a check fails before a loop over elements runs."""
+    """Run the checks of a loop over elements before it, in a loop that only inspects."""
 
     name = "inspect-checks"
 

@@ -99,7 +99,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class OutlineKernels(ModulePass):
-    """Make kernels of all that a device runs."""
+    """Outline what a device runs into kernels."""
 
     name = "outline-kernels"
 

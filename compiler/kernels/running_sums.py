@@ -84,7 +84,7 @@ EXACT = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp, a
 
 @dataclass(frozen=True)
 class RunningSums(ModulePass):
-    """Maps of one point in the place of what the host would compute of sums in a loop."""
+    """Replace additions of sums in a loop by maps of one point, which a device runs."""
 
     name = "running-sums"
 

@@ -42,7 +42,7 @@ from ...dialects.within import ops_of_kind
 
 @dataclass(frozen=True)
 class SameChoices(ModulePass):
-    """Values that both sides of a branch yield are its results."""
+    """Replace a result of a branch by the value that both arms yield."""
 
     name = "same-choices"
 

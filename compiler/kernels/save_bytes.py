@@ -41,7 +41,7 @@ from .nest_kernels import touches_arrays, whole_arrays_in
 
 @dataclass(frozen=True)
 class SaveBytes(ModulePass):
-    """Mark the loops whose iterations share no byte that they save."""
+    """Mark loops whose iterations save bits in bytes of their own."""
 
     name = "save-bytes"
 

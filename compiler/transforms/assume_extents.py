@@ -84,7 +84,7 @@ LONGEST = 8
 
 @dataclass(frozen=True)
 class AssumeExtents(ModulePass):
-    """Write loops over short rows twice: for rows of the length that is read, and for any."""
+    """Version loops over short rows: for the row length that the subscripts suggest, and for any."""
 
     name = "assume-extents"
 

@@ -121,7 +121,7 @@ Lengths = tuple[SSAValue, SSAValue]
 
 @dataclass(frozen=True)
 class AssumeLengths(ModulePass):
-    """Write a function twice: for arguments of equal lengths, and for any."""
+    """Version a function: for arguments of equal lengths, and for any."""
 
     name = "assume-lengths"
 

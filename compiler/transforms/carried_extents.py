@@ -68,7 +68,7 @@ Key = tuple[object, ...]
 
 @dataclass(frozen=True)
 class CarriedExtents(ModulePass):
-    """Replace extents of arrays that change places by those before the loop."""
+    """Replace extents of arrays that a loop permutes by those before the loop."""
 
     name = "carried-extents"
 

@@ -46,7 +46,7 @@ from .memory_effects import functions
 
 @dataclass(frozen=True)
 class CheckClaims(ModulePass):
-    """Look at each loop that claims independence."""
+    """Refuse a loop that claims independence and provably has none."""
 
     name = "check-claims"
 

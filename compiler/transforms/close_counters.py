@@ -68,7 +68,7 @@ Amount = tuple[tuple[int, SSAValue], ...]
 
 @dataclass(frozen=True)
 class CloseCounters(ModulePass):
-    """Replace counting cells by a start and a multiple of the iteration."""
+    """Replace counters in memory by affine functions of the iteration."""
 
     name = "close-counters"
 

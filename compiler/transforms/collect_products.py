@@ -95,7 +95,7 @@ from .raise_products import is_attached, nests_in, raised
 
 @dataclass(frozen=True)
 class CollectProducts(ModulePass):
-    """Make one product of those of several iterations."""
+    """Collect products of a loop's iterations into products of blocks of iterations."""
 
     name = "collect-products"
     fastmath: bool = False

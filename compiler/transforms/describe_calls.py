@@ -42,7 +42,7 @@ from ..analysis.effects import describe_calls
 
 @dataclass(frozen=True)
 class DescribeCalls(ModulePass):
-    """Write on calls what the functions that they call touch, and on these which arrays may overlap."""
+    """Annotate calls with the effects of what they call, and functions with the arrays that may overlap."""
 
     name = "describe-calls"
 

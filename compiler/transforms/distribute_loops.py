@@ -131,7 +131,7 @@ LARGE = 400
 
 @dataclass(frozen=True)
 class DistributeLoops(ModulePass):
-    """Split loops where their chains hold up work that may be vectors."""
+    """Distribute loops: split recurrences from work that vectorizes."""
 
     name = "distribute-loops"
     fastmath: bool = False

@@ -44,7 +44,7 @@ from .memory_effects import functions
 
 @dataclass(frozen=True)
 class DropCarried(ModulePass):
-    """Remove the carried memrefs of loops that are unused."""
+    """Remove unused memrefs that loops carry."""
 
     name = "drop-carried"
 

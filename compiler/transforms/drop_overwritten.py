@@ -66,7 +66,7 @@ from .memory_effects import functions
 
 @dataclass(frozen=True)
 class DropOverwritten(ModulePass):
-    """Remove map outputs that are overwritten, or end, before anybody reads them."""
+    """Remove map outputs that are dead: overwritten or deallocated before any read."""
 
     name = "drop-overwritten"
 

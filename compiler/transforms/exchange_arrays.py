@@ -89,7 +89,7 @@ USING = (*NAMING, array.MapOp, memref.LoadOp, memref.StoreOp, memref.DimOp)
 
 @dataclass(frozen=True)
 class ExchangeArrays(ModulePass):
-    """Exchange what iterations copy whole."""
+    """Swap two arrays in place of copying one to the other at the end of an iteration."""
 
     name = "exchange-arrays"
 

@@ -116,7 +116,7 @@ WIDE = 1 << 16
 
 @dataclass(frozen=True)
 class FuseRows(ModulePass):
-    """Put maps that hand arrays on along their first axis into one loop over blocks of rows."""
+    """Fuse maps that pass arrays on along their first axis into one loop over blocks of rows."""
 
     name = "fuse-rows"
 

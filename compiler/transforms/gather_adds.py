@@ -94,7 +94,7 @@ Shift = tuple[int, ...]
 
 @dataclass(frozen=True)
 class GatherAdds(ModulePass):
-    """One map over the elements of an array that another map adds to at several shifts."""
+    """Turn a map that adds to an array at several shifts into one map over that array."""
 
     name = "gather-adds"
 

@@ -176,7 +176,7 @@ TURNS = 4
 
 @dataclass(frozen=True)
 class GatherSums(ModulePass):
-    """Add up what a nest adds to an element in one go."""
+    """Reorder nests so that all additions to an element stay in a register."""
 
     name = "gather-sums"
     fastmath: bool = False

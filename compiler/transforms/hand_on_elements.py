@@ -93,7 +93,7 @@ Touch = memref.LoadOp | memref.StoreOp
 
 @dataclass(frozen=True)
 class HandOnElements(ModulePass):
-    """Keep in a cell what an iteration stores and the next one loads, and stores to again."""
+    """Keep an element that the next iteration loads, and stores to again, in a scalar."""
 
     name = "hand-on-elements"
 

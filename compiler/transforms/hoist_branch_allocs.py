@@ -109,7 +109,7 @@ SMALL = 1024
 
 @dataclass(frozen=True)
 class HoistBranchAllocs(ModulePass):
-    """Move each `array.alloc` out of the `scf.if`s around it, where its extents can be had there."""
+    """Move each `array.alloc` out of the `scf.if`s around it, where its extents are available there."""
 
     name = "hoist-branch-allocs"
 

@@ -148,7 +148,7 @@ from .scalar_nests import (
 
 @dataclass(frozen=True)
 class JoinLoops(ModulePass):
-    """Join nests that stand one behind the other and bring the loop around them inside."""
+    """Fuse adjacent nests whose ranges adjoin, and move the loop around them inside."""
 
     name = "join-loops"
     fastmath: bool = False

@@ -54,7 +54,7 @@ from .memory_effects import functions
 
 @dataclass(frozen=True)
 class LeaveFills(ModulePass):
-    """Drop fills of arguments that the caller can hand in as zeros."""
+    """Drop zero fills of arguments that the caller can pass zeroed."""
 
     name = "leave-fills"
 

@@ -75,7 +75,7 @@ OpT = TypeVar("OpT", bound=Operation)
 
 @dataclass(frozen=True)
 class LiftChoices(ModulePass):
-    """Let branches in branches say by a bit which arrays they choose."""
+    """Make nested branches yield a bit, and choose arrays by it behind them."""
 
     name = "lift-choices"
 

@@ -53,7 +53,7 @@ from .memory_effects import functions
 
 @dataclass(frozen=True)
 class LocalizeCells(ModulePass):
-    """Move cells into the loops whose iterations each have their own value in them."""
+    """Privatize scalars in memory: move them into the loops whose iterations share no value in them."""
 
     name = "localize-cells"
 

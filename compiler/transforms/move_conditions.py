@@ -77,7 +77,7 @@ from ..rules import writes
 
 @dataclass(frozen=True)
 class MoveConditions(ModulePass):
-    """Make each condition that stores to arrays of others a part of its loop's body."""
+    """Move a loop's condition into its body if it stores to arrays from outside."""
 
     name = "move-conditions"
 

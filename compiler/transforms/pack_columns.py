@@ -88,7 +88,7 @@ BY_COLUMNS = "by_columns"
 
 @dataclass(frozen=True)
 class PackColumns(ModulePass):
-    """Copy columns that are summed over to where their elements lie side by side."""
+    """Pack columns that are summed over into contiguous memory."""
 
     name = "pack-columns"
 

@@ -80,7 +80,7 @@ LARGE = 200
 
 @dataclass(frozen=True)
 class PeelBoundaries(ModulePass):
-    """Run the iterations at the ends of a loop by themselves where that decides conditions of the others."""
+    """Peel iterations at the ends of a loop, where that decides conditions of the others."""
 
     name = "peel-boundaries"
 

@@ -64,7 +64,7 @@ for itself."""
 
 @dataclass(frozen=True)
 class RemoveDead(ModulePass):
-    """Erase what nothing observable depends on."""
+    """Erase ops on which nothing observable depends."""
 
     name = "remove-dead"
 

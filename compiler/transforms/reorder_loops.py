@@ -82,7 +82,7 @@ WORTH = 2.0
 
 @dataclass(frozen=True)
 class ReorderLoops(ModulePass):
-    """Interchange loops, and turn around those that count down, where that is exact and faster."""
+    """Interchange loops, and reverse those that count down, where that is exact and faster."""
 
     name = "reorder-loops"
     fastmath: bool = False

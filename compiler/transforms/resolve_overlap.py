@@ -72,7 +72,7 @@ from .memory_effects import functions
 
 @dataclass(frozen=True)
 class ResolveOverlap(ModulePass):
-    """Let maps that read first write in place, or to a temporary that is copied."""
+    """Let maps that read before they write write in place, or to a temporary that is copied."""
 
     name = "resolve-overlap"
 

@@ -52,7 +52,7 @@ OUTLIVES = (func.ReturnOp, ad.HandoverOp)
 
 @dataclass(frozen=True)
 class ReuseAllocs(ModulePass):
-    """Give an array the memory of one whose last use has passed."""
+    """Give an array the memory of one that is dead."""
 
     name = "reuse-allocs"
 

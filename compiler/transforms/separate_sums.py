@@ -83,7 +83,7 @@ from .memory_effects import functions
 
 @dataclass(frozen=True)
 class SeparateSums(ModulePass):
-    """Sum in memory of its own what a map adds to an array that it adds to elsewhere, too."""
+    """Let a map add to a temporary where it adds to one array in two ways."""
 
     name = "separate-sums"
 

@@ -73,7 +73,7 @@ Known = dict[Affine, SSAValue]
 
 @dataclass(frozen=True)
 class SettleBounds(ModulePass):
-    """Replace clamps that the ranges of loops decide, and numbers that are equal."""
+    """Fold clamps that loop ranges decide, and replace equal numbers by one."""
 
     name = "settle-bounds"
 

@@ -86,7 +86,7 @@ FEW = 24
 
 @dataclass(frozen=True)
 class SinkMaps(ModulePass):
-    """Compute what a map stores in the loop that alone reads it."""
+    """Compute a map's elements in the only loop that reads them."""
 
     name = "sink-maps"
 

@@ -48,7 +48,7 @@ from .memory_effects import MemoryEffects, functions
 
 @dataclass(frozen=True)
 class SplitMaps(ModulePass):
-    """Give each product, minimum and maximum a map of its own."""
+    """Split each product, minimum and maximum into a map of its own."""
 
     name = "split-maps"
 

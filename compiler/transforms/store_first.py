@@ -72,7 +72,7 @@ from .memory_effects import MemoryEffects, functions
 
 @dataclass(frozen=True)
 class StoreFirst(ModulePass):
-    """Let the first sum after a fill with zero be a store."""
+    """Replace a fill with zero and the first addition after it by a store."""
 
     name = "store-first"
 

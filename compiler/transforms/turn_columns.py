@@ -115,7 +115,7 @@ from .turn_rows import comes_back
 
 @dataclass(frozen=True)
 class TurnColumns(ModulePass):
-    """Give nests that go through columns copies that lie by columns."""
+    """Let nests that go through columns work on transposed copies, copied back behind them."""
 
     name = "turn-columns"
     threads: bool = False

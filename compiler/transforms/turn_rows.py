@@ -107,7 +107,7 @@ LEAST = 8
 
 @dataclass(frozen=True)
 class TurnRows(ModulePass):
-    """Give nests over short rows their columns."""
+    """Let nests over short rows work on transposed copies of these rows."""
 
     name = "turn-rows"
 

@@ -138,7 +138,7 @@ ALWAYS = 1 << 50
 
 @dataclass(frozen=True)
 class UnrollAndJam(ModulePass):
-    """Let iterations of the loop around an innermost one share it."""
+    """Unroll a loop around an innermost one, and fuse the copies of the inner loop."""
 
     name = "unroll-and-jam"
     fastmath: bool = False

@@ -119,7 +119,7 @@ LARGE = 400
 
 @dataclass(frozen=True)
 class VectorizeOuter(ModulePass):
-    """Replace loops with inner loops that go step by step by blocks of iterations."""
+    """Vectorize an outer loop: run blocks of its iterations side by side through the inner loops."""
 
     name = "vectorize-outer"
 

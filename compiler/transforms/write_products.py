@@ -45,7 +45,7 @@ from ..rules import writes
 
 @dataclass(frozen=True)
 class WriteProducts(ModulePass):
-    """Let each product that is only copied be written to the destination of the copy."""
+    """Write each product that is only copied to the destination of the copy."""
 
     name = "write-products"
 
