@@ -12,6 +12,8 @@ import numpy as np
 from . import keys
 
 Floats = type[np.float32] | type[np.float64]
+EXACT = 1e-8
+"""How closely two derivatives that code computes agree, relative to the size of their terms."""
 
 
 class GradientError(AssertionError):

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from . import failing_pass, keys, memory, objects
-from .agreement import Floats, GradientError, same
+from .agreement import EXACT, Floats, GradientError, same
 from .bound import BoundMethod, Partial, named
+from .central_differences import LONG_STEPS, STEPS, GradientReport, Slope
 from .cotangents import cotangents_of
 from .dispatch import Dispatcher
 from .function import CompiledFunction
+from .functionals import dot, has_floats, random_like
 from .gradients import run, with_groups
 from .tangents import push
 from .user_tracebacks import concise
@@ -27,29 +29,8 @@ Generator = np.random.Generator
 FLOATS: dict[str, Floats] = {"f32": np.float32, "f64": np.float64}
 TOLERANCES: dict[Floats, float] = {np.float32: 2e-2, np.float64: 1e-5}
 """How closely gradients and differences agree, by the narrowest floats on the way."""
-
-
-@dataclass(frozen=True)
-class GradientReport:
-    """What `check_gradient` measured."""
-
-    directional: float
-    """The derivative in a random direction, from the gradient."""
-    difference: float
-    """The same from central differences, at the step that agrees best."""
-    step: float
-    error: float
-    """Relative to the larger of the two and of 1."""
-    tolerance: float
-
-    def __str__(self) -> str:
-        told = (
-            f"gradient {self.directional:.10g}, differences {self.difference:.10g} (step "
-            f"{self.step:.0e}): relative error {self.error:.1e}, tolerance {self.tolerance:.0e}"
-        )
-        if np.isfinite(self.difference):
-            return told
-        return f"{told}; the function is not finite around this point: check it where it is"
+ROUNDED_AWAY = 1e-12
+"""And absolutely, relative to the size of the function's values: terms of a zero need not be zeros."""
 
 
 @concise
@@ -69,7 +50,7 @@ def check_gradient(
     - the compiled primal returns what CPython returns (value, type, dtype, shape) and leaves every
       array argument as CPython does;
     - so does `value_and_grad`, where the result is one float;
-    - the cotangents of results *and of final values of array arguments* are pulled back to all
+    - the cotangents of results *and of final values of arrays that it stores to* are pulled back to all
       float arguments (or to `wrt`); in a random direction the gradient agrees with central
       differences of the Python function, at the best of a grid of steps;
     - gradients share memory as their arguments do;
@@ -312,14 +293,12 @@ class GradientCheck:
         """The gradient of a random functional agrees with differences in a random direction."""
         self.mode = "gradient"
         rng = np.random.default_rng(self.seed)
-        out_bar = _random_like(result, rng)
+        out_bar = random_like(result, rng)
         final: dict[str, Any] = {
-            self.names[p]: _random_like(self.values[p], rng)
-            for p in active
-            if isinstance(self.values[p], np.ndarray)
+            self.names[p]: random_like(self.values[p], rng) for p in self.changed(active)
         }
         direction = self.direction(active, rng)
-        weights = out_bar if _has_floats(out_bar) else None
+        weights = out_bar if has_floats(out_bar) else None
         own = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
         gradients = self.joint(own, active, weights, final)
         self.against_all(active, gradients, weights, final)
@@ -328,36 +307,55 @@ class GradientCheck:
         def functional(step: float) -> float:
             moved = self.moved(active, direction, step)
             value = self.python(*moved)
-            total = _dot(out_bar, value)
-            return total + sum(_dot(w, moved[self.names.index(n)]) for n, w in final.items())
+            total = dot(out_bar, value)
+            return total + sum(dot(w, moved[self.names.index(n)]) for n, w in final.items())
 
-        best = GradientReport(slope, np.nan, 0.0, np.inf, tolerance)
-        single = tolerance > 1e-3
-        for step in (1e-1, 1e-2, 1e-3, 1e-4) if single else (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7):
-            slope_by_difference = (functional(step) - functional(-step)) / (2 * step)
-            error = abs(slope_by_difference - slope) / max(
-                1.0, abs(slope), abs(slope_by_difference)
-            )
-            if error < best.error:
-                best = GradientReport(slope, slope_by_difference, step, error, tolerance)
+        size = float(np.linalg.norm(self.products(active, gradients, direction)))
+        values = self.sizes_of(result, out_bar, final)
+        eps = float(np.finfo(self.rounding).eps)
+        steps = LONG_STEPS if tolerance > 1e-3 else STEPS
+        best = Slope(slope, size, values, eps).compared(functional, steps, tolerance)
         if not best.error <= tolerance:
             raise GradientError(f"{self.function.__qualname__}: {best}")
         with (
             suppress(MemoryError) if self.has_budget else nullcontext()
         ):  # more shadows, more saves
             self.vjp(active, gradients, weights, final)
-        self.tangents(active, direction, (out_bar, final), slope, tolerance)
+        terms = (slope, size, ROUNDED_AWAY * max(1.0, values))
+        self.tangents(active, direction, (out_bar, final), terms, tolerance)
         return best
+
+    def changed(self, active: Sequence[int]) -> list[int]:
+        """The arrays that the function stores to, or that share memory with one.
+
+        Final values of others are initial ones: beside their cotangents that of a small result is lost.
+        """
+        values = self.fresh()
+        found = self.function._dispatcher.specialize(values)  # pyright: ignore[reportPrivateUsage]
+        stored = {*found.metadata["written"]}
+        for group in memory.groups_of(self.overlaps):
+            stored |= {*group} if stored & {*group} else set()
+        return [p for p in active if p in stored and isinstance(self.values[p], np.ndarray)]
+
+    def sizes_of(self, result: Any, out_bar: Any, final: dict[str, Any]) -> float:
+        """The sum of the absolute terms of the functional: of results, and of final values."""
+        args = self.fresh()
+        self.python(*args)
+        pairs = [(out_bar, result), *((w, args[self.names.index(n)]) for n, w in final.items())]
+        return sum(dot(w, v, absolute=True) for w, v in pairs)
 
     def tangents(
         self,
         active: Sequence[int],
         direction: tuple[Any, ...],
         bars: tuple[Any, dict[str, Any]],
-        slope: float,
+        expected_terms: tuple[float, float, float],
         tolerance: float,
     ) -> None:
-        """Tangents and cotangents are two sides of one product: <bars, dots> is the slope, up to rounding."""
+        """Tangents and cotangents are two sides of one product: <bars, dots> is the slope, up to rounding.
+
+        `expected_terms`: the slope, the size of its terms, and what rounding may have made of a zero.
+        """
         self.mode = "tangent"
         dispatcher = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
         expected_args, values = self.fresh(), self.fresh()
@@ -369,7 +367,7 @@ class GradientCheck:
             else:
                 dots[position] = float(move)
         try:
-            value, dot = push(dispatcher, values, dots)
+            value, value_dot = push(dispatcher, values, dots)
         except Exception as error:
             if getattr(error, "without_tangent", False):
                 return
@@ -378,10 +376,12 @@ class GradientCheck:
         for name, theirs, ours in zip(self.names, expected_args, values, strict=True):
             self.same(theirs, ours, f"argument {name!r} after jvp", types=True)
         out_bar, final = bars
-        pairs = [(out_bar, dot), *((w, dots[self.names.index(n)]) for n, w in final.items())]
-        terms = [_dot(w, d) for w, d in pairs]
-        error, size = abs(sum(terms) - slope), max(1.0, abs(slope), *map(abs, terms))
-        if not error <= min(tolerance, 1e-8 if tolerance < 1e-3 else tolerance) * size:
+        pairs = [(out_bar, value_dot), *((w, dots[self.names.index(n)]) for n, w in final.items())]
+        terms = [dot(w, d) for w, d in pairs]
+        slope, size, rounded = expected_terms
+        exact = min(tolerance, EXACT if tolerance < 1e-3 else tolerance)
+        error, size = abs(sum(terms) - slope), max(size, abs(slope), *map(abs, terms))
+        if not error <= exact * max(size, min(1.0, rounded / EXACT)):
             raise GradientError(
                 f"{self.function.__qualname__}: tangents give {sum(terms):.15g} in a direction in which the "
                 f"gradient gives {slope:.15g}"
@@ -463,7 +463,13 @@ class GradientCheck:
         self, active: Sequence[int], gradients: Sequence[Any], direction: Sequence[Any]
     ) -> float:
         """The inner product of gradient and direction over memory: shared elements count once."""
-        total = 0.0
+        return float(np.sum(self.products(active, gradients, direction)))
+
+    def products(
+        self, active: Sequence[int], gradients: Sequence[Any], direction: Sequence[Any]
+    ) -> Array:
+        """Its terms."""
+        found: list[Any] = []
         counted: set[int] = set()
         for group in memory.groups_of(self.overlaps):
             places: dict[int, float] = {}
@@ -473,39 +479,12 @@ class GradientCheck:
                     products = (np.asarray(gradient, np.float64) * move).ravel()
                     addresses = memory.addresses(self.values[position])
                     places.update(zip(addresses.tolist(), products.tolist(), strict=True))
-            total += sum(places.values())
+            found.append(list(places.values()))
         for gradient, move, position in zip(gradients, direction, active, strict=True):
             if position not in counted:
-                total += _dot(move, gradient)
-        return total
+                found.append(np.ravel(np.asarray(move, np.float64) * gradient))
+        return np.concatenate([np.asarray(one, np.float64) for one in found])
 
 
 def nothing_installed(_kind: str, _head: Callable[..., Any]) -> None:
     """No object shows the entries of a reference."""
-
-
-def _random_like(value: Any, rng: Generator) -> Any:
-    """Random weights for the floats of a value; None for what has none."""
-    if isinstance(value, tuple):
-        items: tuple[Any, ...] = value
-        return tuple(_random_like(item, rng) for item in items)
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        return rng.standard_normal(value.shape)
-    if isinstance(value, list) and value and isinstance(value[0], float | np.floating):  # pyright: ignore
-        return rng.standard_normal(len(value))  # pyright: ignore[reportUnknownArgumentType]
-    return float(rng.standard_normal()) if isinstance(value, float | np.floating) else None
-
-
-def _has_floats(weights: Any) -> bool:
-    if isinstance(weights, tuple):
-        items: tuple[Any, ...] = weights
-        return any(map(_has_floats, items))
-    return weights is not None
-
-
-def _dot(weights: Any, value: Any) -> float:
-    if isinstance(weights, tuple):
-        return sum(_dot(w, v) for w, v in zip(weights, value, strict=True))  # pyright: ignore
-    if weights is None:
-        return 0.0
-    return float(np.sum(np.asarray(weights, np.float64) * np.asarray(value, np.float64)))

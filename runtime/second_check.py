@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import memory
-from .agreement import GradientError
+from .agreement import EXACT, GradientError
 from .gradients import run, seeds
 from .hessian_products import value_grad_hvp
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from .gradient_check import GradientCheck
 
 STEPS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+SMALL, SMALL_SINGLE = 1e-4, 1e-1
+"""Derivatives below these are rounding, beside values of 1."""
+SECOND = 1e-5
+"""And second derivatives below this part of the gradient, in differences of it."""
 Gradient = Sequence[Any]
 
 
@@ -38,16 +42,17 @@ def check_second(check: GradientCheck, active: tuple[int, ...], tolerance: float
     if not all(map(finite, (*here, *along_one, *along_other))):
         return
     name = check.function.__qualname__
-    exact = min(tolerance, 1e-8 if tolerance < 1e-3 else tolerance)
+    exact, floor = (EXACT, SMALL) if tolerance < 1e-3 else (tolerance, SMALL_SINGLE)
+    exact = min(tolerance, exact)
     for position, found, expected in zip(active, gradient, here, strict=True):
-        scale = max(1.0, size(expected))
+        scale = max(floor, size(expected))
         if not size(np.subtract(found, expected)) <= exact * scale:
             raise GradientError(
                 f"{name}: hvp gives another gradient for {check.names[position]!r} than grad does"
             )
     first, second = check.along(active, along_one, other), check.along(active, along_other, one)
     terms = check.along(active, absolute(along_one), absolute(other))
-    if not abs(first - second) <= exact * max(1.0, terms):
+    if not abs(first - second) <= exact * max(floor, terms):
         raise GradientError(
             f"{name}: the Hessian is not symmetric: u @ H @ v = {first:.15g}, v @ H @ u = {second:.15g}"
         )
@@ -94,7 +99,8 @@ def differences(
     """The product is how the gradient changes: on both sides, or, at a kink of it, on one."""
     direction, weights = directions
     here, claimed = (check.along(active, one, weights) for one in found)
-    scale = max(1.0, abs(claimed), check.along(active, absolute(found[1]), absolute(weights)))
+    first, second = (check.along(active, absolute(one), absolute(weights)) for one in found)
+    scale = max(min(1.0, SECOND * (1.0 + first)), abs(claimed), second)
     sides: list[tuple[float, float]] = []
     for step in STEPS:
         ahead, behind = (
@@ -107,9 +113,9 @@ def differences(
             if not np.isfinite(one) or abs(one - claimed) <= 10 * tolerance * max(scale, abs(one)):
                 return
     gaps = [abs(a - b) for a, b in sides]
-    if min(gaps) > 10 * tolerance * scale:
-        return  # a kink: the gradient jumps, or bends
     ahead, behind = sides[gaps.index(min(gaps))]
+    if min(gaps) > 10 * tolerance * max(scale, abs(ahead), abs(behind)):
+        return  # a kink: the gradient jumps, or bends; or rounding
     raise GradientError(
         f"{check.function.__qualname__}: the Hessian-vector product gives {claimed:.10g}, differences of "
         f"gradients {(ahead + behind) / 2:.10g}"

@@ -280,6 +280,8 @@ class Intervals:
                 return self._repetitions(op)
             case memref.LoadOp() if isinstance(op.memref.owner, memref.AllocaOp):
                 return self._held(op.memref)
+            case memref.LoadOp() if isinstance(op.memref.owner, ad.PushOp | ad.PopOp):
+                return self._saved(op.memref.owner.tape)
             case _ if isinstance(op, Operation) and type(op) in COMPUTED:
                 return COMPUTED[type(op)](self.of(op.operands[0]), self.of(op.operands[1]))
             case _:
@@ -330,6 +332,24 @@ class Intervals:
             times = self._between(op, assigned)
             found += Interval(both(operator.mul, least, times), both(operator.mul, most, times))
         return found
+
+    def _saved(self, tape: SSAValue) -> Interval:
+        """What a tape may hold: what is stored to its segments."""
+        found: Interval | None = None
+        for use in tape.uses:
+            segment = use.operation
+            if not isinstance(segment, ad.PushOp | ad.PopOp):
+                return ANY
+            for inner in segment.memref.uses:
+                match inner.operation:
+                    case memref.LoadOp() | memref.DimOp():
+                        continue
+                    case memref.StoreOp(value=value) if inner.index == 1:
+                        stored = self.of(value)
+                    case _:
+                        return ANY
+                found = stored if found is None else found.joined(stored)
+        return ANY if found is None else found
 
     def _change(self, value: SSAValue, cell: SSAValue) -> Interval | None:
         """What a value is more than what the cell held; None where it is not computed from that."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
-from xdsl.dialects import func
+from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, VectorType
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -26,6 +26,7 @@ from ..diagnostics import line_of
 from ..names import as_written
 from ..rules import Contents
 from .budget_receipt import Budget
+from .intervals import Number
 from .plan import Plan
 from .rollback import Rolled, inverses
 from .saved_value import SavedValue, added_up, name_of_value, program_s_name, saved_value, shown
@@ -69,6 +70,8 @@ class Allocated:
 
     shadow: int | None
     temporary: int | None
+    is_bound: bool = False
+    """Whether it may be less: where a branch, a length or an early exit decides."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,6 +131,12 @@ class Receipt:
         """The arrays that the function makes itself, and the scratch arrays of the adjoint."""
         return self._allocated.temporary
 
+    @property
+    def allocated_is_bound(self) -> bool:
+        """Whether shadows and temporaries are at most `shadow_bytes` and `temporary_bytes`: a branch, the
+        length of a list or of a slice decides."""
+        return self._allocated.is_bound
+
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON-able values."""
         return {
@@ -138,6 +147,7 @@ class Receipt:
             "is_bound": self.is_bound,
             "shadow_bytes": self.shadow_bytes,
             "temporary_bytes": self.temporary_bytes,
+            "allocated_is_bound": self.allocated_is_bound,
             "formula": self.formula,
             "bound": self.bound,
             "saves": [{**asdict(s), "needed_by": list(s.needed_by)} for s in self.saves],
@@ -167,10 +177,12 @@ class Receipt:
         if self.saves and self.formula != str(self.saved_bytes):
             bound = "" if self.bound is None else f" <= {self.bound}"
             saved = f"{self.formula}{bound} = {saved}"
-        return (
-            f"saved: {saved}; shadows: {in_bytes(self.shadow_bytes)}; "
-            f"temporaries: {in_bytes(self.temporary_bytes)}"
+        is_bound = self.allocated_is_bound
+        shadows, temporaries = (
+            in_bytes(size, is_bound=is_bound and bool(size))
+            for size in (self.shadow_bytes, self.temporary_bytes)
         )
+        return f"saved: {saved}; shadows: {shadows}; temporaries: {temporaries}"
 
     def _counted_back(self) -> Iterator[str]:
         for r in self.rolled_back:
@@ -317,28 +329,49 @@ def allocated_by(
 
     Shadows of arrays within are `called` so.
     """
-    sizes = Sizes(gradient, arguments)
+    sizes = Bounded(gradient, arguments)
     inner = most_at_once(gradient.body.block, sizes, called)
     both = most_at_once(gradient.body.block, sizes, ("",))
     temporary = None if inner is None or both is None else both - inner
-    return Allocated(total([own_shadows, inner]), temporary)
+    return Allocated(total([own_shadows, inner]), temporary, sizes.may_be_less)
 
 
-def most_at_once(block: Block, sizes: Sizes, called: tuple[str, ...]) -> int | None:
+class Bounded(Sizes):
+    """Sizes of which it is noted whether any is a bound."""
+
+    may_be_less = False
+
+    def most(self, number: Number) -> int | None:
+        found = self.intervals.of(number)
+        self.may_be_less |= found.value is None
+        return found.high
+
+
+def most_at_once(block: Block, sizes: Bounded, called: tuple[str, ...]) -> int | None:
     """The most bytes that arrays `called` so, of a block and of those within, hold at one time."""
     held: int | None = 0
-    most_inside: int | None = 0
+    inside: list[int | None] = [0]
     for op in block.ops:
         if isinstance(op, array.AllocOp) and is_called(op, called):
             held = total([held, size_of(op, sizes)])
         for region in op.regions:
             for nested in region.blocks if sizes.may_run(region) else ():
-                inside = most_at_once(nested, sizes, called)
-                if most_inside is None or inside is None:
-                    most_inside = None
-                else:
-                    most_inside = max(most_inside, inside)
-    return total([held, most_inside])
+                found = most_at_once(nested, sizes, called)
+                inside.append(found)
+                sizes.may_be_less |= bool(found) and may_not_run(op, sizes)
+    most = None if None in inside else max(size for size in inside if size is not None)
+    return total([held, most])
+
+
+def may_not_run(op: Operation, sizes: Sizes) -> bool:
+    """Whether it is known at run time only that the region runs."""
+    match op:
+        case scf.IfOp():
+            return sizes.evaluate(op.cond) is None
+        case array.LoopOp():
+            return op.count is None or not sizes.evaluate(op.count)
+        case _:
+            return False
 
 
 def is_called(op: array.AllocOp, called: tuple[str, ...]) -> bool:
@@ -347,12 +380,44 @@ def is_called(op: array.AllocOp, called: tuple[str, ...]) -> bool:
     return array.STACK not in op.attributes and name.endswith(called)
 
 
-def size_of(op: array.AllocOp, sizes: Sizes) -> int | None:
+def size_of(op: array.AllocOp, sizes: Bounded) -> int | None:
     assert isinstance(op.memref.type, MemRefType)
+    item = bytes_of(op.memref.type.element_type)
     if array.GROWABLE in op.attributes:
-        return None
-    size: int | None = bytes_of(op.memref.type.element_type)
+        length = reach(op.memref, sizes)
+        return None if length is None else item * length
+    size: int | None = item
     for extent in op.extents:
         known = sizes.most(extent)
         size = None if size is None or known is None else size * max(known, 0)
     return size
+
+
+def reach(base: SSAValue, sizes: Bounded) -> int | None:
+    """How many elements of a list, or of an array that grows, are used at most, from its start."""
+    ends: list[int | None] = [0]
+    for use in base.uses:
+        match use.operation:
+            case memref.DimOp() | ad.HandoverOp():
+                continue
+            case memref.LoadOp(indices=(at,)) | memref.StoreOp(indices=(at,)):
+                ends.append(end_of(sizes.most(at)))
+            case memref.CastOp(dest=seen):
+                ends.append(reach(seen, sizes))
+            case array.ViewOp(offsets=(first,)) as view:
+                axes = zip(view.extents, view.steps, view.source_dims, strict=True)
+                lengths = [walked(*map(sizes.most, axis[:2])) for axis in axes if axis[2] >= 0]
+                ends.append(end_of(total([sizes.most(first), *lengths])))
+            case _:
+                return None
+    known = [end for end in ends if end is not None]
+    return max(known) if len(known) == len(ends) else None
+
+
+def end_of(last: int | None) -> int | None:
+    return None if last is None else max(last + 1, 0)
+
+
+def walked(extent: int | None, step: int | None) -> int | None:
+    """How far the last element of an axis is from the first, in the direction of the memory."""
+    return None if extent is None or step is None else max(extent - 1, 0) * max(step, 0)

@@ -223,3 +223,44 @@ def test_what_a_tape_expects_and_does_not_get_it_takes_in_parts() -> None:
     with pytest.raises(OverflowError):
         made.grad(np.full(11, 0.9), 2_000_000)
     made.grad(np.full(11, 0.9), 9)
+
+
+def test_a_list_that_grows_is_promised_by_its_length() -> None:
+    def history(x, steps):
+        seen = []
+        for _ in range(steps):
+            x *= 1.01
+            seen.append(x.sum())
+        return sum(seen[-3:])
+
+    def some(x, steps):
+        kept = []
+        for k in range(steps):
+            x *= 1.01
+            if x[0] < 1.1:
+                kept.append(x.copy())
+            if len(kept) > 4:
+                kept.pop(0)
+        return kept[-1].sum()
+
+    x = np.ones(6)
+    for function, item in ((history, 8), (some, 48)):
+        made = compile(function, grad=True, cache=False, opt=1)
+        for steps in (3, 20):
+            plan = made.explain(x, steps)
+            lists = plan.shadow_bytes + plan.temporary_bytes - x.nbytes  # contents, and their shadows
+            assert item * min(steps, 4) <= lists <= 2 * item * steps + 4 * x.nbytes
+        assert plan.allocated_is_bound == (function is history)
+        assert ("temporaries: at most" in str(plan)) == plan.allocated_is_bound
+    assert not compile(own_arrays, grad=True, cache=False, opt=1).explain(x).allocated_is_bound
+
+
+def test_a_list_without_a_bound_has_none() -> None:
+    def until(x):
+        seen = []
+        while x[0] < 2.0:
+            x *= 1.01
+            seen.append(x.sum())
+        return seen[-1]
+
+    assert compile(until, grad=True, cache=False, opt=1).explain(np.ones(6)).temporary_bytes is None

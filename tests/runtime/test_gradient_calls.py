@@ -361,3 +361,58 @@ def test_check_gradient_needs_something_to_check():
         check_gradient(square_sum, np.ones(3))
     with pytest.raises(TypeError, match="without gradient"):
         check_gradient(mutad.compile(square_sum), np.ones(2))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1.0])
+@pytest.mark.parametrize("size", [1.0, 1e-3, 1e-6, 1e-9])
+def test_check_gradient_sees_small_gradients(size, offset) -> None:
+    """The scale is the gradient's own, as far as differences tell it from rounding."""
+
+    def waves(x):
+        return size * np.sin(x).sum() + offset
+
+    factor = [1.0]
+
+    @mutad.rule(waves)
+    def waves_rule(x, result):
+        x.shadow += factor[0] * size * np.cos(x.value) * result.cotangent
+
+    f = mutad.compile(lambda x: waves(x), grad=True, cache=False, opt=0)
+    x = np.linspace(0.3, 1.0, 7)
+    assert check_gradient(f, x, second=False).error <= 1e-5
+    for factor[0] in (0.9, 1.1, 2.0, -1.0, 0.0):
+        f.forget()
+        with pytest.raises(GradientError, match="relative error"):
+            check_gradient(f, x, second=False)
+
+
+def test_check_gradient_takes_rounding_for_no_error() -> None:
+    def cancelled(x):
+        return (1e6 + x).sum() - 1e6 * x.size
+
+    def saturated(x):
+        return np.log1p(np.exp(-70.0 - x * x)).sum()
+
+    def normalized(x):
+        y = np.exp(x - x.max())
+        return (y / y.sum()).sum()
+
+    def stationary(x):
+        return np.cos(x - 0.5).sum()
+
+    def absorbed(x):
+        return np.log(1.0 + np.exp(-60.0 * x)).sum()
+
+    x = np.full(5, 0.5)
+    for function in (cancelled, saturated, normalized, stationary, absorbed):
+        f = mutad.compile(function, grad=True, cache=False, opt=0)
+        check_gradient(f, x)
+        check_gradient(f, np.linspace(0.4, 1.2, 5))
+
+
+def test_check_gradient_sees_a_small_result_beside_arrays_that_stay() -> None:
+    def tiny(x, k):
+        return 1e-6 * k * np.sin(x).sum()
+
+    f = mutad.compile(tiny, grad=True, cache=False, opt=0)
+    assert abs(check_gradient(f, np.ones(3), 2.0).directional) < 1e-4
