@@ -63,6 +63,7 @@ from .transforms.separate_sums import SeparateSums
 from .transforms.settle_bounds import SettleBounds
 from .transforms.sink_maps import SinkMaps
 from .transforms.split_maps import SplitMaps
+from .transforms.step_on_tape import StepOnTape
 from .transforms.store_first import StoreFirst
 from .transforms.tile_registers import TileRegisters
 from .transforms.transpose_columns import TransposeColumns
@@ -139,6 +140,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     GatherAdds(),  # passes before this take maps point by point
     SeparateSums(),  # what could be gathered is no sum any more
     StoreFirst(),  # a map that gathers, or has its sums apart, touches each element once
+    StepOnTape(),  # saves are maps of their own, and what they save still goes to temporaries
     FuseElementwise(),  # what it read before zeros were stored there it reads in place
     EliminateCommon(),  # views of what is gathered
     FuseRows(),  # what maps hand on stays in the cache; scratch arrays are still in their loops
@@ -165,7 +167,16 @@ OPTIMIZE: tuple[ModulePass, ...] = (
 )
 
 FOR_CACHES = (
-    *(SinkMaps, SeparateSums, FuseRows, PeelBoundaries, TurnRows, AssumeExtents, ReorderLoops),
+    *(
+        SinkMaps,
+        SeparateSums,
+        StepOnTape,
+        FuseRows,
+        PeelBoundaries,
+        TurnRows,
+        AssumeExtents,
+        ReorderLoops,
+    ),
     *(JoinLoops, CollectProducts, TurnColumns, TransposeColumns, PackColumns, GatherSums),
     *(TileRegisters, UnrollAndJam, HandOnElements, DistributeLoops),
 )
@@ -234,6 +245,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     SettleBounds,
     SinkMaps,
     SplitMaps,
+    StepOnTape,
     StoreFirst,
     TileRegisters,
     TransposeColumns,
