@@ -64,6 +64,7 @@ from .transforms.separate_sums import SeparateSums
 from .transforms.settle_bounds import SettleBounds
 from .transforms.sink_maps import SinkMaps
 from .transforms.split_maps import SplitMaps
+from .transforms.step_on_tape import StepOnTape
 from .transforms.store_first import StoreFirst
 from .transforms.tile_registers import TileRegisters
 from .transforms.transpose_columns import TransposeColumns
@@ -140,6 +141,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     GatherAdds(),  # passes before this take maps point by point
     SeparateSums(),  # after gather-adds: what it gathers needs no temporary
     StoreFirst(),  # after gathering and separating, a map touches each element once
+    StepOnTape(),  # saves are maps of their own, and what they save still goes to temporaries
     FuseElementwise(),  # without the fill, a map reads the old contents in place
     EliminateCommon(),  # views of what is gathered
     FuseRows(),  # arrays between maps stay in the cache; before hoist-allocs, which moves them
@@ -166,7 +168,16 @@ OPTIMIZE: tuple[ModulePass, ...] = (
 )
 
 FOR_CACHES = (
-    *(SinkMaps, SeparateSums, FuseRows, PeelBoundaries, TurnRows, AssumeExtents, ReorderLoops),
+    *(
+        SinkMaps,
+        SeparateSums,
+        StepOnTape,
+        FuseRows,
+        PeelBoundaries,
+        TurnRows,
+        AssumeExtents,
+        ReorderLoops,
+    ),
     *(JoinLoops, CollectProducts, TurnColumns, TransposeColumns, PackColumns, GatherSums),
     *(TileRegisters, UnrollAndJam, HandOnElements, DistributeLoops),
 )
@@ -235,6 +246,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     SettleBounds,
     SinkMaps,
     SplitMaps,
+    StepOnTape,
     StoreFirst,
     TileRegisters,
     TransposeColumns,

@@ -56,6 +56,9 @@ from .foreign import EffectsOp, strings
 AS_MANY_AS_IT_TAKES = 2**63 - 1
 """The extents of a cotangent that is 0 whatever its shape; no array has so many elements."""
 
+VERSIONS = "versions"
+"""The attribute of a segment whose last row is an array, and whose other rows are what it was."""
+
 UNSEEN = "ad.unseen"
 """The attribute of the map that sets to zero all of an argument which shares memory with no other, and of
 which nothing sees what it held: the function's `filled` lists these arguments. Who lets code rely on the
@@ -134,7 +137,10 @@ class SegmentOp(IRDLOperation):
 
 @irdl_op_definition
 class PushOp(SegmentOp):
-    """A new segment on top of the tape, contents undefined: `%s = ad.push %t(%n) : memref<?xf64>`."""
+    """A new segment on top of the tape, contents undefined: `%s = ad.push %t(%n) : memref<?xf64>`.
+
+    Of one with `versions` the last row is not saved: it is the array that the others are versions of.
+    """
 
     name = "ad.push"
 

@@ -353,7 +353,9 @@ def most_at_once(block: Block, sizes: Bounded, called: tuple[str, ...]) -> int |
     inside: list[int | None] = [0]
     for op in block.ops:
         if isinstance(op, array.AllocOp) and is_called(op, called):
-            held = total([held, size_of(op, sizes)])
+            held = total([held, size_of(op, op.extents, sizes)])
+        elif isinstance(op, ad.PushOp) and ad.VERSIONS in op.attributes and "" in called:
+            held = total([held, size_of(op, op.extents[1:], sizes)])
         for region in op.regions:
             for nested in region.blocks if sizes.may_run(region) else ():
                 found = most_at_once(nested, sizes, called)
@@ -380,14 +382,16 @@ def is_called(op: array.AllocOp, called: tuple[str, ...]) -> bool:
     return array.STACK not in op.attributes and name.endswith(called)
 
 
-def size_of(op: array.AllocOp, sizes: Bounded) -> int | None:
+def size_of(
+    op: array.AllocOp | ad.PushOp, extents: Sequence[SSAValue], sizes: Bounded
+) -> int | None:
     assert isinstance(op.memref.type, MemRefType)
     item = bytes_of(op.memref.type.element_type)
     if array.GROWABLE in op.attributes:
         length = reach(op.memref, sizes)
         return None if length is None else item * length
     size: int | None = item
-    for extent in op.extents:
+    for extent in extents:
         known = sizes.most(extent)
         size = None if size is None or known is None else size * max(known, 0)
     return size

@@ -18,6 +18,13 @@ def steepen(u, steps):
     return u.sum()
 
 
+def steepen_a_copy(u, steps):
+    v = u.copy()
+    for _ in range(steps):
+        v[1:-1] -= 0.1 * v[1:-1] * (v[2:] - v[:-2])
+    return v.sum()
+
+
 def smooth(u, steps):
     for _ in range(steps):
         u[1:-1] = 0.5 * u[1:-1] + 0.25 * (u[:-2] + u[2:])
@@ -58,6 +65,7 @@ def two_layers(x, w):
 
 CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (steepen, (np.linspace(0, 1, N), 4)),
+    (steepen_a_copy, (np.linspace(0, 1, N), 4)),
     (smooth, (np.ones(N), 9)),
     (squares_in_place, (np.ones(N),)),
     (squares_in_place, (np.ones(N, np.float32),)),

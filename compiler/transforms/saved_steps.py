@@ -1,0 +1,189 @@
+"""Loops whose iterations save an array, then store to it: what `step-on-tape` looks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects import memref
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import Pure
+
+from ...dialects import ad, array
+from .exchange_arrays import is_plain
+from .hoist_checks import is_counted
+
+USING = (array.ViewOp, array.MapOp, memref.LoadOp, memref.StoreOp, memref.DimOp)
+"""What may be done with an array that lies on the tape."""
+
+
+@dataclass
+class Step:
+    """A loop each of whose iterations saves an array, then stores to it."""
+
+    push: ad.PushOp
+    loop: array.LoopOp
+    save: array.MapOp
+    made: array.AllocOp
+    """The array."""
+    store: array.MapOp
+    """The first to store to the array behind the save."""
+    window: array.ViewOp | None
+    """The part of the array that it stores to; None of the whole."""
+    early: list[Operation]
+    """What the extents of the tape are computed of, behind the array."""
+
+
+def step_of(push: ad.PushOp) -> Step | None:
+    """The step that saves to a segment, where it may go from row to row."""
+    if sum(isinstance(use.operation, ad.PushOp | ad.PopOp) for use in push.tape.uses) != 1:
+        return None  # a stack of segments keeps its order
+    save = saver(push)
+    loop = None if save is None else save.parent_op()
+    if save is None or not isinstance(loop, array.LoopOp) or not is_step(loop, push):
+        return None
+    if not saves_whole(save, push, loop):
+        return None
+    made = save.ins[0].owner
+    if not isinstance(made, array.AllocOp) or not is_own(made, loop, tuple(save.extents)):
+        return None
+    early = behind(push, made)
+    return None if early is None else found_step(push, loop, save, made, early)
+
+
+def saver(push: ad.PushOp) -> array.MapOp | None:
+    """The map that stores to rows of the segment, where nothing else does."""
+    found: list[array.MapOp] = []
+    for op, name in namings(push.memref):
+        if isinstance(op, array.MapOp):
+            if name in op.outs:
+                found.append(op)
+        elif not isinstance(op, memref.LoadOp | memref.DimOp):
+            return None
+    return found[0] if len(found) == 1 else None
+
+
+def is_step(loop: array.LoopOp, push: ad.PushOp) -> bool:
+    special = {array.CLAIMED, array.EXCLUSIVE, array.OWN_BYTES} & loop.attributes.keys()
+    counted = is_counted(loop) and not loop.carried and not special
+    return counted and loop.parent is push.parent and push.extents[0] is loop.count
+
+
+def saves_whole(save: array.MapOp, push: ad.PushOp, loop: array.LoopOp) -> bool:
+    """Whether a map copies all of an array to the iteration's row, and does no more."""
+    if not is_plain(save) or len(save.outs) != 1 or list(save.out_kinds) != ["store"]:
+        return False
+    if tuple(save.yielded) != tuple(save.body.block.args) or len(save.ins) != 1:
+        return False
+    row = save.outs[0].owner
+    if not isinstance(row, array.ViewOp) or row.source is not push.memref:
+        return False
+    whole = {tuple(push.extents[1:]), tuple(save.extents), tuple(row.extents)}
+    at = row.offsets[0] is loop.induction and all(map(is_zero, row.offsets[1:]))
+    walked = row.source_dims == tuple(range(1, len(save.extents) + 1))
+    return len(whole) == 1 and at and walked and all(map(is_one, row.steps))
+
+
+def is_zero(value: SSAValue) -> bool:
+    return array.constant_value(value) == 0
+
+
+def is_one(value: SSAValue) -> bool:
+    return array.constant_value(value) == 1
+
+
+def namings(whole: SSAValue) -> Iterator[tuple[Operation, SSAValue]]:
+    """Who uses the elements of an array, and by which name; views are names."""
+    pending = [whole]
+    while pending:
+        name = pending.pop()
+        for use in name.uses:
+            if isinstance(use.operation, array.ViewOp):
+                pending.append(use.operation.result)
+            else:
+                yield use.operation, name
+
+
+def is_own(made: array.AllocOp, loop: array.LoopOp, extents: tuple[SSAValue, ...]) -> bool:
+    """Whether an array beside the loop is used by its own name alone: it may be anywhere."""
+    kept = {array.GROWABLE, array.STACK, array.CLEARED} & made.attributes.keys()
+    if kept or made.parent is not loop.parent or tuple(made.extents) != extents:
+        return False
+    named = (isinstance(op, USING) and ancestor(op, made.parent) for op, _ in namings(made.memref))
+    return all(named)
+
+
+def found_step(
+    push: ad.PushOp,
+    loop: array.LoopOp,
+    save: array.MapOp,
+    made: array.AllocOp,
+    early: list[Operation],
+) -> Step | None:
+    """The step, with the first map behind the save that stores to a box of the array."""
+    whole, body = made.memref, loop.body.block
+    first: tuple[Operation, Operation, SSAValue] | None = None
+    for op, name in namings(whole):
+        at = ancestor(op, body)
+        if at is None or not writes(op, name) or not save.is_before_in_block(at):
+            continue
+        if first is None or at.is_before_in_block(first[0]):
+            first = at, op, name
+    if first is None:
+        return None
+    at, store, name = first
+    if at is not store or not isinstance(store, array.MapOp) or not is_plain(store):
+        return None
+    stored = [k for k, out in enumerate(store.outs) if root_of(out) is whole]
+    if len(stored) != 1 or store.out_kinds[stored[0]] != "store":
+        return None
+    if name is whole:
+        all_ = tuple(store.extents) == tuple(made.extents)
+        return Step(push, loop, save, made, store, None, early) if all_ else None
+    window = name.owner
+    if not isinstance(window, array.ViewOp) or not is_box(window, whole, store):
+        return None
+    return Step(push, loop, save, made, store, window, early)
+
+
+def writes(op: Operation, name: SSAValue) -> bool:
+    return isinstance(op, memref.StoreOp) or (isinstance(op, array.MapOp) and name in op.outs)
+
+
+def root_of(name: SSAValue) -> SSAValue:
+    while isinstance(name.owner, array.ViewOp):
+        name = name.owner.source
+    return name
+
+
+def is_box(window: array.ViewOp, whole: SSAValue, store: array.MapOp) -> bool:
+    """Whether a map stores to all elements of the array between two corners."""
+    straight = window.source_dims == tuple(range(len(store.extents)))
+    box = straight and all(map(is_one, window.steps))
+    return box and window.source is whole and tuple(window.extents) == tuple(store.extents)
+
+
+def behind(push: ad.PushOp, made: array.AllocOp) -> list[Operation] | None:
+    """What extents of the segment are computed of behind the array; None where it cannot go before it."""
+    found: set[Operation] = set()
+    pending = [push.tape, *push.extents]
+    while pending:
+        op = pending.pop().owner
+        if isinstance(op, Block) or op.parent is not push.parent or op in found:
+            continue
+        if op.is_before_in_block(made):
+            continue
+        if not op.has_trait(Pure) or op.regions:
+            return None
+        found.add(op)
+        pending += op.operands
+    assert made.parent is not None
+    return [op for op in made.parent.ops if op in found]
+
+
+def ancestor(op: Operation, block: Block | None) -> Operation | None:
+    """The op of the block that this one is, or is in."""
+    at: Operation | None = op
+    while at is not None and at.parent is not block:
+        at = at.parent_op()
+    return at

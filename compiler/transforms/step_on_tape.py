@@ -1,0 +1,280 @@
+"""Let an array that each iteration saves step from one row of its tape to the next.
+
+`u[1:-1] += f(u)` reads neighbours that it overwrites, so that its result goes to a temporary, and from there
+to `u`; and the adjoint needs what `u` was, so that `u` is copied to the tape first. Four sweeps over memory,
+where a program that is written for it has one: it keeps all times, and computes row t + 1 of row t. Here `u`
+*is* the tape, which has one row more: what an iteration finds is in row t, and what it leaves in row t + 1.
+
+Before::
+
+    func.func @f(%x : memref<?xf64>, %n : index, %m : index, %t : !ad.tape) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %u = array.alloc(%m) : memref<?xf64>
+      array.map(%m) ins(%x : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+      ^bb0(%e : f64):
+        array.yield %e : f64
+      }
+      %saved = ad.push %t(%n, %m) : memref<?x?xf64>
+      %trips = array.loop %k to %n do {
+        %row = array.view %saved[%k, %c0] dims [1] extents(%m) steps(%c1)
+            : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+        array.map(%m) ins(%u : memref<?xf64>) outs(%row : memref<?xf64, strided<[1]>>) kinds ["store"] {
+        ^bb0(%e : f64):
+          array.yield %e : f64
+        }
+        array.map(%m) ins(%u : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+        ^bb0(%e : f64):
+          %square = arith.mulf %e, %e : f64
+          array.yield %square : f64
+        }
+        array.yield
+      }
+      func.return
+    }
+
+After::
+
+    !row = memref<?xf64, strided<[1]>>
+    func.func @f(%x : memref<?xf64>, %n : index, %m : index, %t : !ad.tape) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %0 = arith.constant 0 : index
+      %1 = arith.constant 1 : index
+      %2 = arith.addi %n, %1 : index
+      %saved = ad.push %t(%2, %m) {versions} : memref<?x?xf64>
+      %u = array.view %saved[%0, %0] dims [1] extents(%m) steps(%1) : memref<?x?xf64> -> !row
+      %u_1 = array.view %saved[%n, %0] dims [1] extents(%m) steps(%1) : memref<?x?xf64> -> !row
+      array.map(%m) ins(%x : memref<?xf64>) outs(%u : !row) kinds ["store"] {
+      ^bb0(%e : f64):
+        array.yield %e : f64
+      }
+      %trips = array.loop %k to %n do {
+        %u_2 = array.view %saved[%k, %0] dims [1] extents(%m) steps(%1) : memref<?x?xf64> -> !row
+        %3 = arith.addi %k, %1 : index
+        %u_3 = array.view %saved[%3, %0] dims [1] extents(%m) steps(%1) : memref<?x?xf64> -> !row
+        array.map(%m) ins(%u_2 : !row) outs(%u_3 : !row) kinds ["store"] {
+        ^bb0(%e_1 : f64):
+          %square = arith.mulf %e_1, %e_1 : f64
+          array.yield %square : f64
+        }
+        array.yield
+      }
+      func.return
+    }
+
+What the step does not store to (the edges) is copied from row to row. Legality: the array is the function's
+own, and used before the loop, in it, or after it. In an iteration, all that is done up to the save is done to
+row t; what is read behind it, too, up to the first store, which is a map that stands in the iteration itself
+and stores to a box of the array. All behind that is done to row t + 1.
+
+Kept: arguments, which would take a row beside them, and arrays that leave; what is handed to calls or
+products, or carried by loops; steps that store to every second element, or under a condition; tapes that
+outlive the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.ir import Block, Operation, SSAValue, Use
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from ...dialects import ad, array
+from ...dialects.within import ops_of_kind
+from ..analysis.affine import affine
+from ..diagnostics import locate
+from ..rules.builders import element_of, index, transfer
+from .memory_effects import functions
+from .saved_steps import Step, ancestor, is_zero, step_of
+
+
+@dataclass(frozen=True)
+class StepOnTape(ModulePass):
+    """Compute each saved version of an array where the tape has it."""
+
+    name = "step-on-tape"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in functions(op):
+            if any(True for _ in ops_of_kind(function, ad.DetachOp)):
+                continue  # who reads the tape knows its extents
+            for push in list(ops_of_kind(function, ad.PushOp)):
+                step = step_of(push)
+                if step is not None:
+                    rewrite(step)
+
+
+def rewrite(step: Step) -> None:
+    """Give the tape one row more, and the array the names of the rows."""
+    loop, body, made, block = step.loop, step.loop.body.block, step.made, step.loop.parent
+    assert block is not None
+    for op in step.early:
+        op.detach()
+        block.insert_op_before(op, made)
+    emit = before(made, step.save)
+    zero, one = index(0, emit), index(1, emit)
+    count, *extents = step.push.extents
+    longer = emit(arith.AddiOp(count, one))
+    tape = ad.PushOp(step.push.tape, [longer, *extents], element_of(made.memref))
+    tape.attributes[ad.VERSIONS] = UnitAttr()
+    tape.memref.name_hint = step.push.memref.name_hint
+    rows = Rows(emit(tape), made, zero, one)
+    step.push.memref.replace_all_uses_with(tape.memref)
+    first, last = rows.at(zero, emit), rows.at(count, emit)
+    Rewriter.erase_op(step.push)
+    assert body.first_op is not None
+    emit = before(body.first_op, step.save)
+    now = rows.at(loop.induction, emit)
+    then = rows.at(emit(arith.AddiOp(loop.induction, one)), emit)
+    assert isinstance(then.owner, Operation)
+    names = Names(made.memref, body, then.owner)
+    keep_edges(step, rows, now, then)
+    for use in uses_of(made.memref):
+        op = use.operation
+        at = ancestor(op, body)
+        if at is None:
+            outer = ancestor(op, block)
+            assert outer is not None
+            version = first if outer.is_before_in_block(loop) else last
+        elif at is step.store:
+            version = then if use.index >= len(step.store.extents) + len(step.store.ins) else now
+        else:
+            version = now if at.is_before_in_block(step.store) else then
+        op.operands[use.index] = names.of(op.operands[use.index], version, at is not None)
+    slot = step.save.outs[0].owner
+    assert isinstance(slot, Operation)
+    Rewriter.erase_op(step.save)
+    for left in (slot, made):
+        remove(left)
+
+
+def before(op: Operation, like: Operation) -> Callable[[Operation], SSAValue]:
+    """Puts ops before one, located where another is."""
+
+    def emit(made: Operation) -> SSAValue:
+        locate(made, like.location)
+        block = op.parent
+        assert block is not None
+        block.insert_op_before(made, op)
+        return made.results[0]
+
+    return emit
+
+
+@dataclass
+class Rows:
+    """The rows of a tape, each an array as the one that it has versions of."""
+
+    tape: SSAValue
+    made: array.AllocOp
+    zero: SSAValue
+    one: SSAValue
+
+    def at(self, number: SSAValue, emit: Callable[[Operation], SSAValue]) -> SSAValue:
+        extents = list(self.made.extents)
+        offsets = [number, *(self.zero for _ in extents)]
+        dims, steps = range(1, len(extents) + 1), [self.one for _ in extents]
+        view = array.ViewOp(self.tape, offsets, dims, extents, steps)
+        view.result.name_hint = self.made.memref.name_hint
+        return emit(view)
+
+
+@dataclass
+class Names:
+    """The names of parts of an array, as parts of its versions."""
+
+    whole: SSAValue
+    body: Block
+    start: Operation
+    """Behind it, names from before the loop are names in the loop."""
+    known: dict[tuple[SSAValue, SSAValue], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, SSAValue], SSAValue]
+    )
+
+    def of(self, name: SSAValue, version: SSAValue, inside: bool) -> SSAValue:
+        if name is self.whole:
+            return version
+        found = self.known.get((name, version))
+        if found is None:
+            view = name.owner
+            assert isinstance(view, array.ViewOp)
+            made = view.of(self.of(view.source, version, inside), lambda number: number)
+            made.location = view.location
+            made.result.name_hint = name.name_hint
+            if inside and ancestor(view, self.body) is None:
+                self.body.insert_op_after(made, self.start)
+                self.start = made
+            else:
+                assert view.parent is not None
+                view.parent.insert_op_after(made, view)
+            found = self.known[name, version] = made.result
+        return found
+
+
+def uses_of(whole: SSAValue) -> list[Use]:
+    """Where an array, or a part of it, is used for its elements."""
+    found: list[Use] = []
+    pending = [whole]
+    while pending:
+        for use in pending.pop().uses:
+            if isinstance(use.operation, array.ViewOp):
+                pending.append(use.operation.result)
+            else:
+                found.append(use)
+    return found
+
+
+def keep_edges(step: Step, rows: Rows, now: SSAValue, then: SSAValue) -> None:
+    """Copy what the store leaves as it is: along each axis what is before the window, and behind it."""
+    window, after = step.window, step.store.next_op
+    if window is None:
+        return
+    assert after is not None
+    emit = before(after, step.save)
+    lows, sizes = [rows.zero for _ in window.offsets], list(step.made.extents)
+    for axis, (offset, inner) in enumerate(zip(window.offsets, window.extents, strict=True)):
+        size = sizes[axis]
+        if not is_zero(offset):
+            sizes[axis] = emit(arith.MinSIOp(offset, size))
+            copy_box(now, then, lows, sizes, rows.one, after)
+        if affine(offset) + affine(inner) != affine(size):
+            lows[axis] = emit(arith.AddiOp(offset, inner))
+            rest = emit(arith.SubiOp(size, lows[axis]))
+            sizes[axis] = emit(arith.MaxSIOp(rest, rows.zero))
+            copy_box(now, then, lows, sizes, rows.one, after)
+        lows[axis], sizes[axis] = offset, inner
+
+
+def copy_box(
+    source: SSAValue,
+    target: SSAValue,
+    lows: Sequence[SSAValue],
+    sizes: Sequence[SSAValue],
+    one: SSAValue,
+    after: Operation,
+) -> None:
+    emit = before(after, after)
+    steps, dims = [one for _ in sizes], range(len(sizes))
+    parts = [emit(array.ViewOp(m, lows, dims, sizes, steps)) for m in (source, target)]
+    copy = transfer(parts[0], parts[1], sizes)
+    locate(copy, after.location)
+    assert after.parent is not None
+    after.parent.insert_op_before(copy, after)
+
+
+def remove(made: Operation) -> None:
+    """Erase an array, or a part of one, whose names are not used."""
+    pending: list[Operation] = [made]
+    while pending:
+        op = pending[-1]
+        users = [use.operation for use in op.results[0].uses]
+        if users:
+            pending += users
+        else:
+            Rewriter.erase_op(pending.pop())

@@ -1,0 +1,181 @@
+// RUN: mutad-opt %s -p step-on-tape | filecheck %s
+
+// The step reads row k and stores to row k + 1; what it leaves as it is comes along, and what follows reads
+// the last row.
+// CHECK-LABEL: @steps_and_keeps_edges
+// CHECK:         %[[ROWS:.*]] = arith.addi %n, %{{.*}}
+// CHECK:         %saved = ad.push %t(%[[ROWS]], %m)
+// CHECK:         %[[FIRST:.*]] = array.view %saved[%{{.*}}, %{{.*}}]
+// CHECK:         %[[LAST:.*]] = array.view %saved[%n, %{{.*}}]
+// CHECK:         array.map(%m) ins(%x : {{.*}}) outs(%[[FIRST]] :
+// CHECK:         array.loop %k to %n
+// CHECK:           %[[NOW:.*]] = array.view %saved[%k, %{{.*}}]
+// CHECK:           %[[NEXT:.*]] = arith.addi %k, %{{.*}}
+// CHECK:           %[[THEN:.*]] = array.view %saved[%[[NEXT]], %{{.*}}]
+// CHECK:           %[[TO:.*]] = array.view %[[THEN]][%c1]
+// CHECK:           %[[FROM:.*]] = array.view %[[NOW]][%c1]
+// CHECK:           array.map(%inner) ins(%[[FROM]] : {{.*}}) outs(%[[TO]] :
+// CHECK:           %[[LOW:.*]] = arith.minsi %c1, %m
+// CHECK:           array.map(%[[LOW]])
+// CHECK:           %[[HIGH:.*]] = arith.maxsi
+// CHECK:           array.map(%[[HIGH]])
+// CHECK-NOT:       array.map
+// CHECK:         memref.load %[[LAST]][%c0]
+func.func @steps_and_keeps_edges(
+    %x : memref<?xf64>, %n : index, %m : index, %inner : index, %t : !ad.tape) -> f64 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %u = array.alloc(%m) : memref<?xf64>
+  array.map(%m) ins(%x : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  %mid = array.view %u[%c1] dims [0] extents(%inner) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  %saved = ad.push %t(%n, %m) : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %row = array.view %saved[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%m) ins(%u : memref<?xf64>) outs(%row : memref<?xf64, strided<[1]>>) kinds ["store"] {
+    ^bb0(%e : f64):
+      array.yield %e : f64
+    }
+    array.map(%inner) ins(%mid : memref<?xf64, strided<[1]>>) outs(%mid : memref<?xf64, strided<[1]>>) kinds ["store"] {
+    ^bb0(%e : f64):
+      %square = arith.mulf %e, %e : f64
+      array.yield %square : f64
+    }
+    array.yield
+  }
+  %r = memref.load %u[%c0] : memref<?xf64>
+  func.return %r : f64
+}
+
+// What is read behind the store is of the next row.
+// CHECK-LABEL: @reads_behind_the_store
+// CHECK:         array.loop %k to %n
+// CHECK:           %[[THEN:.*]] = array.view %saved[%{{[0-9]+}}, %{{.*}}]
+// CHECK:           array.map(%m) ins(%{{.*}}) outs(%[[THEN]] :
+// CHECK:           memref.load %[[THEN]][%c0]
+func.func @reads_behind_the_store(%cell : memref<f64>, %n : index, %m : index, %t : !ad.tape) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %u = array.alloc(%m) : memref<?xf64>
+  %saved = ad.push %t(%n, %m) : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %row = array.view %saved[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%m) ins(%u : memref<?xf64>) outs(%row : memref<?xf64, strided<[1]>>) kinds ["store"] {
+    ^bb0(%e : f64):
+      array.yield %e : f64
+    }
+    array.map(%m) ins(%u : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+    ^bb0(%e : f64):
+      %square = arith.mulf %e, %e : f64
+      array.yield %square : f64
+    }
+    %r = memref.load %u[%c0] : memref<?xf64>
+    memref.store %r, %cell[] : memref<f64>
+    array.yield
+  }
+  func.return
+}
+
+// An argument lies where its owner has it.
+// CHECK-LABEL: @kept_when_the_array_is_an_argument
+// CHECK:         ad.push %t(%n, %m)
+// CHECK-COUNT-2: array.map(%m)
+func.func @kept_when_the_array_is_an_argument(%u : memref<?xf64>, %n : index, %m : index, %t : !ad.tape) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %saved = ad.push %t(%n, %m) : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %row = array.view %saved[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%m) ins(%u : memref<?xf64>) outs(%row : memref<?xf64, strided<[1]>>) kinds ["store"] {
+    ^bb0(%e : f64):
+      array.yield %e : f64
+    }
+    array.map(%m) ins(%u : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+    ^bb0(%e : f64):
+      %square = arith.mulf %e, %e : f64
+      array.yield %square : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// Where an iteration may leave the array as it is, the next row would have nothing.
+// CHECK-LABEL: @kept_when_the_store_is_conditional
+// CHECK:         ad.push %t(%n, %m)
+// CHECK:         scf.if
+func.func @kept_when_the_store_is_conditional(%n : index, %m : index, %if : i1, %t : !ad.tape) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %u = array.alloc(%m) : memref<?xf64>
+  %saved = ad.push %t(%n, %m) : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %row = array.view %saved[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%m) ins(%u : memref<?xf64>) outs(%row : memref<?xf64, strided<[1]>>) kinds ["store"] {
+    ^bb0(%e : f64):
+      array.yield %e : f64
+    }
+    scf.if %if {
+      array.map(%m) ins(%u : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+      ^bb0(%e : f64):
+        %square = arith.mulf %e, %e : f64
+        array.yield %square : f64
+      }
+    }
+    array.yield
+  }
+  func.return
+}
+
+// A store of every second element has no edges.
+// CHECK-LABEL: @kept_when_every_second_element_is_stored
+// CHECK:         ad.push %t(%n, %m)
+func.func @kept_when_every_second_element_is_stored(%n : index, %m : index, %half : index, %t : !ad.tape) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %u = array.alloc(%m) : memref<?xf64>
+  %even = array.view %u[%c0] dims [0] extents(%half) steps(%c2) : memref<?xf64> -> memref<?xf64, strided<[2]>>
+  %saved = ad.push %t(%n, %m) : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %row = array.view %saved[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%m) ins(%u : memref<?xf64>) outs(%row : memref<?xf64, strided<[1]>>) kinds ["store"] {
+    ^bb0(%e : f64):
+      array.yield %e : f64
+    }
+    array.map(%half) ins(%even : memref<?xf64, strided<[2]>>) outs(%even : memref<?xf64, strided<[2]>>) kinds ["store"] {
+    ^bb0(%e : f64):
+      %square = arith.mulf %e, %e : f64
+      array.yield %square : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// Who reads the tape later takes segments of the extents that it knows.
+// CHECK-LABEL: @kept_when_the_tape_outlives_the_call
+// CHECK:         ad.push %t(%n, %m)
+func.func @kept_when_the_tape_outlives_the_call(%n : index, %m : index, %t : !ad.tape) -> !ad.arena {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %u = array.alloc(%m) : memref<?xf64>
+  %saved = ad.push %t(%n, %m) : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %row = array.view %saved[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%m) ins(%u : memref<?xf64>) outs(%row : memref<?xf64, strided<[1]>>) kinds ["store"] {
+    ^bb0(%e : f64):
+      array.yield %e : f64
+    }
+    array.map(%m) ins(%u : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+    ^bb0(%e : f64):
+      %square = arith.mulf %e, %e : f64
+      array.yield %square : f64
+    }
+    array.yield
+  }
+  %arena = ad.detach
+  func.return %arena : !ad.arena
+}
