@@ -43,7 +43,6 @@ from .runtime.bound import BoundMethod, Partial, partial_of
 from .runtime.cuda import not_called
 from .runtime.device_arrays import DeviceArray, device_array
 from .runtime.disk_cache import clear_cache
-from .runtime.foreign import opaque
 from .runtime.foreign_idioms import NAMES, refuse_arguments, refuse_options
 from .runtime.function import (
     CompiledFunction,
@@ -56,6 +55,7 @@ from .runtime.function import (
     derived,
 )
 from .runtime.gradients import Active, BatchDuplicated, Const, Duplicated
+from .runtime.opaque import opaque
 from .runtime.result_pool import release_memory
 from .runtime.rules import rule, stop_gradient, tangent_rule
 from .runtime.thread_pool import get_num_threads, prange, set_num_threads

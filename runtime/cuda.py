@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .cuda_error import CudaError as CudaError
+
 if TYPE_CHECKING:
     from .device import Driver
 
@@ -27,14 +29,6 @@ class Availability:
 
     def __str__(self) -> str:
         return "yes" if self.available else f"no: {self.reason}"
-
-
-class CudaError(RuntimeError):
-    """The driver of a device has refused something. `code` is its number."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 def is_available() -> Availability:

@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from . import device_products, engine, memory, resident, result_pool
-from .cuda import CudaError
+from . import device_products, memory, native_code, resident, result_pool
+from .cuda_error import CudaError
 from .device_text import (
     CONTEXT,
     DRIVER,
@@ -270,8 +270,8 @@ class Driver:
         """The library of `device_text` for this driver; arrays free their memory with it, so it stays."""
         symbols = {"mutad_device_state": ctypes.addressof(self.state)}
         for name in ("mutad_libc_malloc", "mutad_libc_free"):
-            symbols[name] = engine.address_of(name, "libc") or 0
-        self.functions: dict[str, int] = result_pool.addresses_in(
+            symbols[name] = native_code.libc_address(name)
+        self.functions: dict[str, int] = native_code.addresses_in(
             WHOLE_TEXT, symbols, f"mutad.device.{self.name}", EXPORTED
         )
         self.collect: Any = ctypes.CFUNCTYPE(None)(self.functions["mutad_device_collect"])

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .cuda import CudaError
+from .cuda_error import CudaError
 from .device_text import DRIVER, GEMMS, HANDLE, PRODUCTS, TABLE, put_word, word
 from .keys import address_of
 

@@ -19,7 +19,6 @@ import functools
 import os
 import stat
 import sys
-import types
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -33,31 +32,6 @@ SUFFIX = ".mutad"
 
 Place = str | None
 """The file name of an entry; None where nothing may be cached."""
-
-
-def place_of(
-    function: types.FunctionType,
-    arguments: tuple[str, ...],
-    overlaps: tuple[tuple[int, int, str], ...],
-    mode: str,
-    wrt: tuple[int, ...],
-    options: dict[str, Any],
-) -> Place:
-    """Where the code for this function, key and options belongs."""
-    if not options["cache"] or os.environ.get("MUTAD_DUMP"):
-        return None
-    import hashlib
-
-    from .fingerprint import Uncacheable, fingerprint
-
-    try:
-        digest = hashlib.sha256(fingerprint(function))
-    except Uncacheable:
-        return None
-    request = (arguments, overlaps, mode, wrt, sorted(options.items()), made_by())
-    digest.update(repr(request).encode("utf-8", "surrogateescape"))
-    name = "".join(c if c.isalnum() and c.isascii() else "_" for c in function.__name__)[:40]
-    return f"{name}-{digest.hexdigest()}{SUFFIX}"
 
 
 def place_of_entries(convention: str, opt: int) -> Place:

@@ -595,6 +595,12 @@ class Dispatcher:
                 return structures.has_structure(bound)
         return False
 
+    def on_device(self, kind: str, values: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """A call of which some arguments are arrays of a device."""
+        from .device_calls import call
+
+        return call(self, kind, values, kwargs)
+
     def gradient(self, kind: str, wrt: Any, values: tuple[Any, ...]) -> Any:
         """A gradient call that no entry took."""
         from . import gradients
@@ -711,8 +717,10 @@ class Dispatcher:
         """The code for a key; None where it assumes something that these values do not fulfil."""
         target.require_runnable()
         arguments, overlaps, wrt, mode, lanes, guards, stretch = key
+        from .fingerprint import place_of  # which loads what only the disk cache needs
+
         options = {**self.options, "stretch": stretch, "lanes": lanes, "guards": guards}
-        place = disk_cache.place_of(self.function, arguments, overlaps, mode, wrt, options)
+        place = place_of(self.function, arguments, overlaps, mode, wrt, options)
         started = perf_counter()
         cached = disk_cache.read(place)
 

@@ -29,7 +29,8 @@ import numpy as np
 from . import device, device_products, device_text, engine
 from .device import HANDLE, NUMBER, POINTER, SIZE, Driver
 from .emulated_streams import Event, Graph, Stream
-from .result_pool import addresses_in, handled_by, handler_now, linked
+from .native_code import addresses_in, linked
+from .result_pool import handled_by, handler_now
 
 ADDRESSES = 1 << 34
 """Bytes of the emulated device's memory; the host's pages are taken where they are touched."""

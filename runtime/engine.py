@@ -11,10 +11,7 @@ import ctypes
 import functools
 import gc
 import itertools
-import os
 import struct
-import sys
-import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -24,19 +21,9 @@ import numpy as np
 
 from . import debugging, gemm, result_pool, step_stack, thread_pool
 from .keys import Array
+from .native_code import LIBC, compiling, libc_address, numpy_address
 
 Metadata = dict[str, Any]
-
-compiling = threading.RLock()
-"""Held while anything compiles or loads: LLVM and the compiler serve one thread at a time."""
-
-if hasattr(os, "register_at_fork"):
-    # No thread of ours is inside LLVM when the process forks, so the child may use it.
-    os.register_at_fork(
-        before=compiling.acquire,
-        after_in_parent=compiling.release,
-        after_in_child=compiling.release,
-    )
 
 METH_FASTCALL, METH_KEYWORDS = 0x80, 0x02
 
@@ -231,7 +218,7 @@ def load(
             for shared in (entries, support):  # a profiler may have come after they were loaded
                 if shared is not None:
                     shared.name()
-        places = {"pool": instead.get(POOL) or ctypes.addressof(scratch_pool)}
+        places = {"pool": instead.get(POOL) or ctypes.addressof(result_pool.scratch_pool)}
         places |= {what: tracker[symbol] for what, symbol in metadata["code"].items()}
         code = struct.pack(f"{len(CODE)}N", *(places.get(what, 0) for what in CODE))
         called = source if source.get("debug") else None
@@ -311,61 +298,11 @@ def address_of(symbol: str, kind: str) -> int | None:
         return step_stack.address(symbol)
     if kind == "threads":
         return thread_pool.address(symbol)
-    if symbol.startswith(_LIBC):
-        name = symbol.removeprefix(_LIBC[0]).removeprefix(_LIBC[1])
-        return ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value
+    if symbol.startswith(LIBC):
+        return libc_address(symbol)
     if kind == "blas":
         return gemm.address_of(symbol)
     return None
-
-
-SCRATCH_BLOCKS, SCRATCH_SLOTS = 16, 24
-"""Of the slots of a pool for scratch the first are for blocks."""
-
-
-def new_scratch_pool(limit: int) -> Any:
-    """A pool where kernels leave large blocks and ranges of addresses for the next call.
-
-    Behind them it says how many bytes of blocks wait, and how many may (`compiler/codegen/support/pool.py`,
-    `reserved.py`).
-    """
-    pool = (ctypes.c_void_p * (SCRATCH_SLOTS + 2))()
-    pool[SCRATCH_SLOTS + 1] = limit
-    return pool
-
-
-scratch_pool = new_scratch_pool(result_pool.limit(1 << 31, 8))
-
-_LIBC = ("mutad_libc_", "mutad_entry_")
-
-_NUMPY_API = {
-    "PyArray_New": 93,
-    "PyArray_ToList": 86,
-    "PyArray_Zeros": 183,
-    "PyArray_Empty": 184,
-    "PyArray_SetBaseObject": 282,
-}
-"""Places in NumPy's C-API table; part of its ABI."""
-
-
-def numpy_address(symbol: str) -> int:
-    """The address of a NumPy C-API function, of a NumPy type or of `np.True_`, `np.False_`."""
-    if symbol in _NUMPY_API:
-        return numpy_table()[_NUMPY_API[symbol]]
-    name = symbol.removeprefix("mutad_numpy_")
-    if name == "generator":
-        return id(np.random.Generator)
-    return id(getattr(np, {"true": "True_", "false": "False_"}.get(name, name)))
-
-
-def numpy_table() -> Any:
-    """NumPy's C-API, as numbers."""
-    umath: Any = sys.modules["numpy._core._multiarray_umath"]
-    get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-        ("PyCapsule_GetPointer", ctypes.pythonapi)
-    )
-    length = max(*_NUMPY_API.values(), result_pool.LAST_OF_NUMPY) + 1
-    return (ctypes.c_size_t * length).from_address(get_pointer(umath._ARRAY_API, None))
 
 
 @functools.cache

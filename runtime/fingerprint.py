@@ -9,22 +9,15 @@ from __future__ import annotations
 
 import enum
 import inspect
+import os
 import types
 from typing import Any
 
 import numpy as np
 
-from . import class_reads, foreign, rules, tables, wrappers
-from .captures import (
-    MANAGED,
-    MISSING,
-    is_input,
-    is_of_library,
-    is_own_fixed,
-    is_versioned,
-    reads_of,
-    taken_apart,
-)
+from . import class_reads, disk_cache, foreign, rules, tables, wrappers
+from .captures import MANAGED, MISSING, is_input, reads_of, taken_apart
+from .library_code import is_of_library, is_own_fixed, is_versioned
 
 MOST_FUNCTIONS = 300
 
@@ -212,3 +205,26 @@ def shape_of(shape: Any) -> Any:
     if isinstance(shape, tuple):
         return tuple(shape_of(part) for part in shape)  # pyright: ignore
     return shape if isinstance(shape, str | int) else None
+
+
+def place_of(
+    function: types.FunctionType,
+    arguments: tuple[str, ...],
+    overlaps: tuple[tuple[int, int, str], ...],
+    mode: str,
+    wrt: tuple[int, ...],
+    options: dict[str, Any],
+) -> disk_cache.Place:
+    """Where the code for this function, key and options belongs."""
+    if not options["cache"] or os.environ.get("MUTAD_DUMP"):
+        return None
+    import hashlib
+
+    try:
+        digest = hashlib.sha256(fingerprint(function))
+    except Uncacheable:
+        return None
+    request = (arguments, overlaps, mode, wrt, sorted(options.items()), disk_cache.made_by())
+    digest.update(repr(request).encode("utf-8", "surrogateescape"))
+    name = "".join(c if c.isalnum() and c.isascii() else "_" for c in function.__name__)[:40]
+    return f"{name}-{digest.hexdigest()}{disk_cache.SUFFIX}"

@@ -17,7 +17,7 @@ import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Generic, overload
+from typing import TYPE_CHECKING, Any, Generic
 
 from . import keys, sites
 from .sites import Site
@@ -73,8 +73,8 @@ class Unsupported(Exception):
     """A foreign function that cannot be called from compiled code; the message says why."""
 
 
-class Opaque(Generic[P, R]):
-    """A Python function that compiled code calls and does not look into."""
+class OpaqueFunction(Generic[P, R]):
+    """What `opaque` makes of a function, as calls see it."""
 
     def __init__(self, function: Callable[P, R], returns: Any) -> None:
         self.function = function
@@ -86,56 +86,13 @@ class Opaque(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
 
-    def rule(self, adjoint: Callable[..., Any] | None = None, /, **declared: Any) -> Any:
-        """`mutad.rule` of this function: a decorator, with or without declarations."""
-        from .rules import rule
-
-        return rule(self, adjoint, **declared)
-
-    def tangent_rule(self, tangent: Callable[..., Any] | None = None, /) -> Any:
-        """`mutad.tangent_rule` of this function: a decorator."""
-        from .rules import tangent_rule
-
-        return tangent_rule(self, tangent)
-
     def __repr__(self) -> str:
         return f"<opaque function {self.__name__}>"
 
 
-@overload
-def opaque(function: Callable[P, R], /) -> Opaque[P, R]: ...
-@overload
-def opaque(*, returns: Any = ...) -> Callable[[Callable[P, R]], Opaque[P, R]]: ...
-@concise
-def opaque(function: Callable[..., Any] | None = None, /, *, returns: Any = ...) -> Any:
-    """Let CPython run a function that compiled code calls: a decorator, with or without `returns`.
-
-    returns: `float`, `int`, `bool`, a NumPy scalar type, or None; by default what the function's annotation
-    says, else None. A result of another type raises TypeError.
-    """
-
-    @concise
-    def decorate(function: Callable[..., Any]) -> Opaque:
-        kind = returns
-        if kind is ...:
-            kind = getattr(function, "__annotations__", {}).get("return")
-        if isinstance(kind, str):
-            kind = {t.__name__: t for t in RESULTS}.get(kind.removeprefix("np."), kind)
-        if kind == "None" or kind is type(None):
-            kind = None
-        if kind is not None and kind not in RESULTS:
-            known = ", ".join(t.__name__ for t in RESULTS)
-            raise TypeError(f"returns={kind!r}: an opaque function returns None or one of {known}")
-        return Opaque(function, kind)
-
-    if function is not None and not callable(function):
-        raise TypeError(f"opaque() takes a function, not {type(function).__name__}")
-    return decorate if function is None else decorate(function)
-
-
 def is_foreign(value: Any) -> bool:
     """True for what is called without being looked into."""
-    return isinstance(value, Opaque | _CFunction) or is_special(value) or is_cffi(value)
+    return isinstance(value, OpaqueFunction | _CFunction) or is_special(value) or is_cffi(value)
 
 
 _CFunction: Any = ctypes._CFuncPtr  # pyright: ignore
@@ -158,7 +115,7 @@ def described(value: Any, constants: Sequence[Any]) -> ForeignFunction:
     place = next((k for k, c in enumerate(constants) if c is value), None)
     if place is None:
         raise Unsupported("it is found in a way that is not followed: bind it to a global name")
-    if isinstance(value, Opaque):
+    if isinstance(value, OpaqueFunction):
         result = None if value.returns is None else RESULTS[value.returns]
         return ForeignFunction(name, "python", name, f"constant:{place}", None, result)
     if is_cffi(value):
@@ -382,7 +339,7 @@ def _special_capsules() -> dict[str, tuple[str, int]]:
 
 def caller(site: Site, constants: Sequence[Any]) -> Callable[[int], None]:
     """What calls the opaque function of a site: on the values at an address, its result left behind them."""
-    function: Opaque = constants[site["call"]]
+    function: OpaqueFunction = constants[site["call"]]
     called, name = function.function, function.__name__
     pieces = [sites.words_of(kind) for kind in site["operands"]]
     places = list(accumulate(pieces, initial=0))

@@ -14,6 +14,7 @@ from typing import Any
 
 from . import blas, target
 from .gemm_text import TYPES, Range, text
+from .native_code import object_code
 
 SYMBOLS = {f"mutad_{letter}gemm": letter for letter in TYPES}
 
@@ -70,8 +71,6 @@ def linked(letter: str, theirs: int, threads: int, sizes: Range) -> int:
 def made(letter: str, theirs: int, threads: int, sizes: Range) -> int:
     """Machine code that calls these two; where it is."""
     from llvmlite import binding
-
-    from .result_pool import object_code
 
     symbol = f"mutad_own_{letter}gemm"
     builder = binding.JITLibraryBuilder().add_object_img(

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .keys import Array, address_of
+from .native_code import object_code
 
 SIDE = 8
 """Rows and columns that are turned at a time."""
@@ -53,8 +54,6 @@ def turned(target: Array, source: Array, *, back: bool = False) -> bool:
 def functions() -> dict[tuple[int, bool], Any]:
     """The functions, by the size of a number and by where to."""
     from llvmlite import binding
-
-    from .result_pool import object_code
 
     code = binding.JITLibraryBuilder().add_object_img(object_code(TEXT, for_host=True))
     names = {(n, b): f"mutad_turn_{n}_{int(b)}" for n in (4, 8) for b in (False, True)}

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from . import engine, keys, memory
+from . import engine, keys, memory, result_pool
 from .dispatch import Specialization
 from .function import CompiledFunction
 from .gradients import with_groups
@@ -52,11 +52,11 @@ class Meter:
 
         self._malloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(malloc)
         self._free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(free)
-        self._pool = engine.new_scratch_pool(1 << 62)
+        self._pool = result_pool.new_scratch_pool(1 << 62)
 
     def empty_pool(self) -> None:
         """Free the blocks that were left for a next call."""
-        for slot, block in enumerate(self._pool[: engine.SCRATCH_BLOCKS]):
+        for slot, block in enumerate(self._pool[: result_pool.SCRATCH_BLOCKS]):
             self._free(block)
             self._pool[slot] = None
 

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from . import disk_cache
+from . import native_code
 from .keys import Array
 from .result_pool_text import POOLED_FROM, text
 
@@ -50,6 +50,24 @@ def limit(most: int = MOST, share: int = SHARE) -> int:
     except (AttributeError, OSError, ValueError):
         return most // 8
     return min(most, memory // share)
+
+
+SCRATCH_BLOCKS, SCRATCH_SLOTS = 16, 24
+"""Of the slots of a pool for scratch the first are for blocks."""
+
+
+def new_scratch_pool(limit: int) -> Any:
+    """A pool where kernels leave large blocks and ranges of addresses for the next call.
+
+    Behind them it says how many bytes of blocks wait, and how many may (`compiler/codegen/support/pool.py`,
+    `reserved.py`).
+    """
+    pool = (ctypes.c_void_p * (SCRATCH_SLOTS + 2))()
+    pool[SCRATCH_SLOTS + 1] = limit
+    return pool
+
+
+scratch_pool = new_scratch_pool(limit(1 << 31, 8))
 
 
 class _Allocator(ctypes.Structure):
@@ -89,27 +107,23 @@ class Pool:
 @functools.cache
 def pool() -> Pool | None:
     """The process's pool; None where arrays go to several threads at once, without Python's lock."""
-    from . import engine
-
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return None
-    with engine.compiling:
+    with native_code.compiling:
         return _load()
 
 
 @functools.cache  # inside the lock: there is one
 def _load() -> Pool:
     """Link the code and fill in the handler. All that arrays refer to is never freed."""
-    from . import engine
-
     python: Any = ctypes.pythonapi
     new_capsule = _new_capsule()
     get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", python)
     )
-    table = engine.numpy_table()
+    table = native_code.numpy_table()
     default: Any = ctypes.cast(
-        table[_DEFAULT_HANDLER], ctypes.POINTER(ctypes.py_object)
+        table[native_code.DEFAULT_HANDLER], ctypes.POINTER(ctypes.py_object)
     ).contents.value
     theirs = _Handler.from_address(get_pointer(default, b"mem_handler") or 0).allocator
     ours, name = _Handler(NAME.encode(), 1), ctypes.create_string_buffer(b"mem_handler")
@@ -120,20 +134,21 @@ def _load() -> Pool:
         "default_free": theirs.free,
         "default_handler": id(default),
         "our_handler": id(handler),
-        **{
-            name: engine.address_of(name, "libc") or 0
-            for name in ("mutad_libc_time", "mutad_libc_free")
-        },
-        "PyDataMem_SetHandler": table[_SET_HANDLER],
-        "PyDataMem_GetHandler": table[_GET_HANDLER],
+        **{name: native_code.libc_address(name) for name in ("mutad_libc_time", "mutad_libc_free")},
+        "PyDataMem_SetHandler": table[native_code.SET_HANDLER],
+        "PyDataMem_GetHandler": table[native_code.GET_HANDLER],
     }
-    code = linked(object_code(text(limit(), theirs.context or 0)), symbols)
+    source = text(limit(), theirs.context or 0)
+    made = native_code.object_code(source)
+    code = native_code.linked(made, symbols, "mutad.pool", _ENTRIES.values())
     at = {kind: code[symbol] for kind, symbol in _ENTRIES.items()}
     ours.allocator = _Allocator(None, at["malloc"], at["calloc"], at["realloc"], at["free"])
     for immortal in (code, ours, name, handler, default):
         python.Py_IncRef(ctypes.py_object(immortal))
-    set_handler: Any = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(table[_SET_HANDLER])
-    get_handler: Any = ctypes.PYFUNCTYPE(ctypes.py_object)(table[_GET_HANDLER])
+    set_handler: Any = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(
+        table[native_code.SET_HANDLER]
+    )
+    get_handler: Any = ctypes.PYFUNCTYPE(ctypes.py_object)(table[native_code.GET_HANDLER])
     release: Any = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(at["release"])
     waiting: Any = ctypes.PYFUNCTYPE(ctypes.c_int64)(at["waiting"])
     return Pool(handler, at["array"], set_handler, get_handler, default, release, waiting)
@@ -162,17 +177,13 @@ def _new_capsule() -> Any:
 
 @functools.cache
 def _set_handler() -> Callable[[Any], Any]:
-    from . import engine
-
-    place = engine.numpy_table()[_SET_HANDLER]
+    place = native_code.numpy_table()[native_code.SET_HANDLER]
     return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(place)
 
 
 def handler_now() -> Any:
     """The handler that NumPy asks for memory, in this thread."""
-    from . import engine
-
-    return ctypes.PYFUNCTYPE(ctypes.py_object)(engine.numpy_table()[_GET_HANDLER])()
+    return ctypes.PYFUNCTYPE(ctypes.py_object)(native_code.numpy_table()[native_code.GET_HANDLER])()
 
 
 @contextmanager
@@ -200,10 +211,6 @@ def placed_by(handler: Any, kind: type[Array]) -> Generator[None]:
         _elsewhere.made = before
 
 
-_ZEROS, _SET_HANDLER, _GET_HANDLER, _DEFAULT_HANDLER = 183, 304, 305, 306
-LAST_OF_NUMPY = _DEFAULT_HANDLER
-"""Places in NumPy's C-API table, part of its ABI, and the last that we read."""
-
 _ENTRIES = {
     kind: f"mutad_pool_{kind}"
     for kind in ("malloc", "calloc", "realloc", "free", "array", "release", "waiting")
@@ -220,7 +227,6 @@ class _Arrays(ctypes.Structure):
 @functools.cache
 def arrays_table() -> _Arrays:
     """The process's table for entries."""
-    from . import engine
 
     def load() -> int:
         """Called by entries, where no error may leave: whatever goes wrong, there are arrays."""
@@ -229,7 +235,9 @@ def arrays_table() -> _Arrays:
         except Exception:
             its = None
         # NumPy's own does without the last argument, which says whether zeros are wanted.
-        table.make = engine.numpy_table()[_ZEROS] if its is None else its.array_address
+        table.make = (
+            native_code.numpy_table()[native_code.ZEROS] if its is None else its.array_address
+        )
         return table.make
 
     function = ctypes.PYFUNCTYPE(ctypes.c_void_p)(load)
@@ -238,81 +246,18 @@ def arrays_table() -> _Arrays:
     return table
 
 
-def object_code(source: str, *, for_host: bool = False) -> bytes:
-    """Machine code of LLVM text, from the disk cache where it is there; well made for the CPU that we run on,
-    or quickly for any, as what runs seldom."""
-    import hashlib
-
-    from llvmlite import binding
-
-    binding.initialize_native_target()  # who links the code needs it, too
-    binding.initialize_native_asmprinter()
-    cpu = binding.get_host_cpu_name() if for_host else ""
-    features = binding.get_host_cpu_features().flatten() if for_host else ""
-    made_by = source, cpu, features, binding.get_default_triple(), binding.llvm_version_info
-    digest = hashlib.sha256(repr(made_by).encode()).hexdigest()
-    place = f"{NAME}-pool-{digest}{disk_cache.SUFFIX}"
-    if (cached := disk_cache.read(place)) is not None:
-        return cached[0]
-    code = emitted(source, cpu, features)
-    disk_cache.write(place, code, {})
-    return code
-
-
-def emitted(source: str, cpu: str, features: str) -> bytes:
-    """Machine code of LLVM text: written as it is to be, no passes run."""
-    from llvmlite import binding
-
-    machine = binding.Target.from_default_triple().create_target_machine(
-        cpu=cpu,
-        features=features,
-        opt=2 if cpu else 0,
-        reloc="pic",
-        codemodel="default",
-        jit=True,
-    )
-    return machine.emit_object(binding.parse_assembly(source))
-
-
-def addresses_in(
-    source: str, symbols: dict[str, int], name: str, exports: Sequence[str]
-) -> dict[str, int]:
-    """Where the functions of LLVM text are, whose code is never unloaded."""
-    code = linked(object_code(source), symbols, name, exports)
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
-    return {symbol: code[symbol] for symbol in exports}
-
-
-def linked(
-    code: bytes, symbols: dict[str, int], name: str = "mutad.pool", exports: Sequence[str] = ()
-) -> Any:
-    """The code in the process, with a linker of its own: that of others goes with the last of them."""
-    from llvmlite import binding
-
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    builder = binding.JITLibraryBuilder().add_object_img(code).add_current_process()
-    for symbol, address in symbols.items():
-        builder.import_symbol(symbol, address)
-    for symbol in exports or _ENTRIES.values():
-        builder.export_symbol(symbol)
-    return builder.link(binding.create_lljit_compiler(), name)
-
-
 def release_memory() -> None:
     """Free the memory that is kept for later calls: that of freed large arrays, and scratch memory.
 
     Live arrays are not affected. It includes devices.
     """
-    from . import engine
-
     if (device := sys.modules.get(f"{__package__}.device")) is not None:
         device.release_memory()
 
-    if pool.cache_info().currsize or any(engine.scratch_pool[: engine.SCRATCH_SLOTS]):
+    if pool.cache_info().currsize or any(scratch_pool[:SCRATCH_SLOTS]):
         its = pool()
         if its is not None:
-            its.release(ctypes.addressof(engine.scratch_pool))
+            its.release(ctypes.addressof(scratch_pool))
 
 
 def zeros(shape: Any, dtype: Any = float, order: Any = "C") -> Array:

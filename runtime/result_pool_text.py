@@ -10,8 +10,8 @@ SECONDS = 2
 """How long a block waits before it goes at the next large array."""
 
 SCRATCH_SLOTS, SCRATCH_BLOCKS, RANGE_BYTES = 24, 16, 1 << 36
-"""The pool that kernels have for scratch (`engine.scratch_pool`): its slots, how many of them are for blocks,
-and the bytes of each range of addresses in the others."""
+"""The pool that kernels have for scratch (`result_pool.scratch_pool`): its slots, how many of them are for
+blocks, and the bytes of each range of addresses in the others."""
 
 
 def text(most: int, context: int = 0) -> str:

@@ -15,6 +15,8 @@ from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
 
+from .foreign import is_foreign
+from .library_code import is_of_library
 from .user_tracebacks import concise
 from .wrappers import plain
 
@@ -193,11 +195,9 @@ def tangent_rule(function: Callable[..., Any], tangent: Callable[..., Any] | Non
 
 def takes_rule(function: Any) -> bool:
     """True for what calls are lowered by way of a rule; not for what the library's entries lower."""
-    from . import captures, foreign
-
-    if foreign.is_foreign(function):
+    if is_foreign(function):
         return True
-    return isinstance(function, types.FunctionType) and not captures.is_of_library(function)
+    return isinstance(function, types.FunctionType) and not is_of_library(function)
 
 
 def _names(given: str | Names | None) -> Names | None:

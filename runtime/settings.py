@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from . import foreign, keys
+from .library_code import is_own_fixed
 
 Found = tuple[Any, str, str, Any]
 """A place (holder, name, path), and what is there."""
@@ -59,8 +60,6 @@ def is_settings(value: Any) -> bool:
         return True
     if isinstance(value, _OTHERS) or not kind.__dictoffset__:
         return False
-    from .captures import is_own_fixed
-
     if kind.__module__.partition(".")[0] in ("mutad", "numba", *keys.FRAMEWORKS):
         return False
     another = keys.array_of_another(kind) is not None

@@ -24,7 +24,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from . import keys
-from .captures import is_function, is_versioned
+from .captures import is_function
+from .library_code import is_versioned
 from .list_columns import Form, as_rows, columns, is_frozen, items_of, replace, width
 
 Shape = tuple[Any, ...]

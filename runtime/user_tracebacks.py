@@ -98,11 +98,9 @@ def again(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     What shows the variables of frames must not meet ours: arrays of the device that look like NumPy's.
     """
-    from .device_calls import call
-
     function, *values = args
     try:
-        return call(function.dispatcher, kind, values, kwargs)
+        return function.dispatcher.on_device(kind, values, kwargs)
     except Exception as error:
         error.__traceback__ = without_own_frames(error.__traceback__)
         error.__suppress_context__ = True

@@ -113,13 +113,23 @@ WITHOUT_CYCLES = ("analysis", "derivative", "rules")
 """The packages of the compiler in which no module imports, by any way, one that imports it."""
 
 
-def imports_within(package: Path) -> dict[str, set[str]]:
+def imports_within(package: Path, *, for_types: bool = True) -> dict[str, set[str]]:
     """For each module of a package the others that it imports, wherever in the file, for types or to run."""
     names = {p.stem for p in package.glob("*.py")}
     found: dict[str, set[str]] = {}
     for path in package.glob("*.py"):
         imported = found[path.stem] = set[str]()
-        for node in ast.walk(ast.parse(path.read_text())):
+        tree = ast.parse(path.read_text())
+        typed = {
+            inner
+            for node in ast.walk(tree)
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            for statement in node.body
+            for inner in ast.walk(statement)
+        }
+        for node in ast.walk(tree):
+            if node in typed and not for_types:
+                continue
             if isinstance(node, ast.ImportFrom) and node.level == 1:
                 of_package = [alias.name for alias in node.names if alias.name in names]
                 own = [node.module.split(".")[0]] if node.module else of_package or ["__init__"]
@@ -147,6 +157,18 @@ def test_a_cycle_is_found() -> None:
 @pytest.mark.parametrize("package", WITHOUT_CYCLES)
 def test_no_module_imports_itself_in_the_end(root: Path, package: str) -> None:
     assert cycles_in(imports_within(root / "compiler" / package)) == []
+
+
+MUTUAL = {
+    *("dispatch", "function", "gradient_check", "failing_pass", "device_calls"),
+    *("objects", "object_batches", "object_gradients", "object_jacobians", "object_tangents"),
+}
+"""The modules of the runtime that need each other: a call makes functions, of the parts of its objects, for
+the device that its arrays are on, and to compare its gradient with differences."""
+
+
+def test_of_the_runtime_only_functions_and_their_calls_need_each_other(root: Path) -> None:
+    assert {*cycles_in(imports_within(root / "runtime", for_types=False))} == MUTUAL
 
 
 LONGEST = 500

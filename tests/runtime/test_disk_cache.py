@@ -15,6 +15,7 @@ import pytest
 
 import mutad
 from mutad.runtime import disk_cache, entry_code, target
+from mutad.runtime.fingerprint import place_of
 
 SCRIPT = """
 import sys
@@ -201,7 +202,7 @@ def test_the_key_has_all_that_the_code_depends_on(monkeypatch: pytest.MonkeyPatc
         parts = {"arguments": ("f64",), "overlaps": (), "mode": "primal", "wrt": ()} | changed
         options = {"cache": True, "opt": 3, "fastmath": changed.pop("fast", False)}
         named = {k: v for k, v in parts.items() if k != "fast"}
-        return disk_cache.place_of(function, options=options, **named)
+        return place_of(function, options=options, **named)
 
     def fresh() -> disk_cache.Place:
         disk_cache.machine.cache_clear()

@@ -15,7 +15,7 @@ import pytest
 from handmade import SCALAR, SUM, SUM_GRADIENT, Handmade
 
 from mutad.compiler.codegen.entries.writer import HEADER, LINK_SLOTS
-from mutad.runtime import engine
+from mutad.runtime import native_code
 from mutad.runtime.dispatch import Link
 
 
@@ -34,7 +34,7 @@ def test_link_slots_lie_where_the_entries_read_them():
 def test_numpy_functions_are_at_the_places_we_take_them_from():
     zeros = ctypes.PYFUNCTYPE(
         ctypes.py_object, ctypes.c_int, ctypes.c_void_p, ctypes.py_object, ctypes.c_int
-    )(engine.numpy_address("PyArray_Zeros"))
+    )(native_code.numpy_address("PyArray_Zeros"))
     extents = (ctypes.c_ssize_t * 2)(2, 3)
     dtype = np.dtype(np.float32)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))

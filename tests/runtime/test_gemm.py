@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mutad import compile
-from mutad.runtime import blas, gemm, result_pool
+from mutad.runtime import blas, gemm, native_code
 from mutad.runtime.gemm_text import INNER, Range
 
 CALLED = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 13)
@@ -179,12 +179,12 @@ def test_its_machine_code_comes_from_the_disk_cache(
 ) -> None:
     monkeypatch.setenv("MUTAD_CACHE_DIR", str(tmp_path))
     asked = "define i32 @answer() {\n  ret i32 42\n}\n"
-    once = result_pool.object_code(asked, for_host=True)
+    once = native_code.object_code(asked, for_host=True)
 
     def emitted(*_: str) -> bytes:
         raise AssertionError("it is made again")
 
-    monkeypatch.setattr(result_pool, "emitted", emitted)
-    assert result_pool.object_code(asked, for_host=True) == once
+    monkeypatch.setattr(native_code, "emitted", emitted)
+    assert native_code.object_code(asked, for_host=True) == once
     with pytest.raises(AssertionError, match="made again"):
-        result_pool.object_code(asked + "\n", for_host=True)
+        native_code.object_code(asked + "\n", for_host=True)

@@ -18,7 +18,7 @@ import pytest
 from numpy._core.multiarray import get_handler_name  # pyright: ignore[reportPrivateUsage]
 
 import mutad
-from mutad.runtime import engine, memory, result_pool
+from mutad.runtime import memory, result_pool
 from mutad.runtime.result_pool_text import POOLED_TO, SECONDS, SLOTS
 
 N = 1 << 16
@@ -301,9 +301,9 @@ copies = mutad.compile(through_copies, cache=False, opt=1)
 
 def blocks() -> tuple[list[int], int]:
     """The sizes of the blocks of scratch memory that wait, and how many bytes the pool says they are."""
-    slots = engine.scratch_pool[: engine.SCRATCH_BLOCKS]
+    slots = result_pool.scratch_pool[: result_pool.SCRATCH_BLOCKS]
     sizes = [ctypes.c_int64.from_address(slot).value for slot in slots if slot]
-    return sizes, engine.scratch_pool[engine.SCRATCH_SLOTS] or 0
+    return sizes, result_pool.scratch_pool[result_pool.SCRATCH_SLOTS] or 0
 
 
 def test_products_that_are_zero_take_no_memory_that_must_be_filled(pool) -> None:
@@ -335,18 +335,18 @@ def test_scratch_waits_for_the_next_call_and_is_counted(pool) -> None:
 
 
 def test_no_more_scratch_waits_than_may(pool) -> None:
-    limit = engine.SCRATCH_SLOTS + 1
-    before, engine.scratch_pool[limit] = engine.scratch_pool[limit], 6 * N * 8
+    limit = result_pool.SCRATCH_SLOTS + 1
+    before, result_pool.scratch_pool[limit] = result_pool.scratch_pool[limit], 6 * N * 8
     try:
         for n in (N, 8 * N, 3 * N, N):
             assert copies(np.ones(n)) == 2.0 * n
             sizes, counted = blocks()
             assert sum(sizes) == counted <= 6 * N * 8
     finally:
-        engine.scratch_pool[limit] = before
+        result_pool.scratch_pool[limit] = before
     assert len(blocks()[0]) == 2
-    for n in range(2 * engine.SCRATCH_BLOCKS):
+    for n in range(2 * result_pool.SCRATCH_BLOCKS):
         copies(np.ones((n + 1) * N))
     sizes, counted = blocks()
     assert sum(sizes) == counted
-    assert len(sizes) <= engine.SCRATCH_BLOCKS
+    assert len(sizes) <= result_pool.SCRATCH_BLOCKS
