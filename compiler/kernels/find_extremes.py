@@ -1,4 +1,4 @@
-"""Say of a choice between two integers that it is the larger one, or the smaller one: loops with it reduce.
+"""Recognize a selection between two integers as their maximum or minimum, so that loops reduce.
 
 Before::
 

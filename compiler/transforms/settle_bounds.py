@@ -1,4 +1,4 @@
-"""Settle what the ranges of loops tell of subscripts and extents: `a[k:n]` needs no clamps within `range(n)`.
+"""Fold what loop ranges decide about subscripts and extents: `a[k:n]` needs no clamps within `range(n)`.
 
 Slices come out of the frontend with clamps for every case, so that extents which are equal in each
 iteration are different numbers, and a sum of two such slices asks at run time whether it broadcasts. Where
