@@ -72,10 +72,10 @@ Known = dict[Affine, SSAValue]
 
 
 @dataclass(frozen=True)
-class SettleBounds(ModulePass):
+class FoldBounds(ModulePass):
     """Fold clamps that loop ranges decide, and replace equal numbers by one."""
 
-    name = "settle-bounds"
+    name = "fold-bounds"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
