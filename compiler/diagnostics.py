@@ -285,7 +285,7 @@ def line_of(op: Operation) -> tuple[str, int, int] | None:
 
 
 class WithoutTangent(CompileError):
-    """The program may have a gradient, and has no tangent, or no second derivative, that anybody knows."""
+    """The program has no tangent, or no second derivative, that is known; it may have a gradient."""
 
     without_tangent = True
 

@@ -27,11 +27,13 @@ from .transforms.close_counters import CloseCounters
 from .transforms.collect_products import CollectProducts
 from .transforms.describe_calls import DescribeCalls
 from .transforms.distribute_loops import DistributeLoops
+from .transforms.drop_argument_fills import DropArgumentFills
 from .transforms.drop_carried import DropCarried
 from .transforms.drop_overwritten import DropOverwritten
 from .transforms.drop_restored import DropRestored
 from .transforms.eliminate_common import EliminateCommon
 from .transforms.exchange_arrays import ExchangeArrays
+from .transforms.fold_bounds import FoldBounds
 from .transforms.fold_constants import FoldConstants
 from .transforms.forward_stores import ForwardStores
 from .transforms.fuse_elementwise import FuseElementwise
@@ -45,12 +47,11 @@ from .transforms.hoist_checks import HoistChecks
 from .transforms.hoist_invariants import HoistInvariants
 from .transforms.hoist_raises import HoistRaises
 from .transforms.join_loops import JoinLoops
-from .transforms.leave_fills import LeaveFills
 from .transforms.lift_choices import LiftChoices
-from .transforms.localize_cells import LocalizeCells
 from .transforms.move_conditions import MoveConditions
 from .transforms.pack_columns import PackColumns
 from .transforms.peel_boundaries import PeelBoundaries
+from .transforms.privatize_cells import PrivatizeCells
 from .transforms.promote_scalars import PromoteScalars
 from .transforms.raise_adjoints import RaiseAdjoints
 from .transforms.raise_loops import RaiseLoops
@@ -61,7 +62,6 @@ from .transforms.reuse_allocs import ReuseAllocs
 from .transforms.select_stores import SelectStores
 from .transforms.select_values import SelectValues
 from .transforms.separate_sums import SeparateSums
-from .transforms.settle_bounds import SettleBounds
 from .transforms.sink_maps import SinkMaps
 from .transforms.split_maps import SplitMaps
 from .transforms.step_on_tape import StepOnTape
@@ -87,7 +87,7 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     CloseCounters(),  # the length of a list that grows is affine in the iteration
     EliminateCommon(),  # what folding and promotion made equal
     ForwardStores(),  # an element read back is a value
-    SettleBounds(),  # slices by counters have one extent each, and those of one length the same
+    FoldBounds(),  # slices by counters have one extent each, and those of one length the same
     FoldConstants(),  # flags that are values now
     ResolveOverlap(),  # from here on a map may go through its points in any order
     UnifyExtents(),  # past a check of shapes there is one index space
@@ -111,7 +111,7 @@ SIMPLIFY: tuple[ModulePass, ...] = (
 
 FOR_THREADS: tuple[ModulePass, ...] = (
     CheckClaims(),  # after promote-scalars: cells look like dependences
-    LocalizeCells(),  # iterations that share no variable share no save
+    PrivatizeCells(),  # iterations that share no variable share no save
 )
 """What runs at the end of `simplify` with `parallel=True`, and for devices."""
 
@@ -164,7 +164,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     UnrollAndJam(),  # innermost loops go along rows by now
     HandOnElements(),  # bodies and directions of loops are final
     DistributeLoops(),  # after interchanges, which may make it unnecessary
-    LeaveFills(),  # last: the fills that no pass removed
+    DropArgumentFills(),  # last: the fills that no pass removed
 )
 
 FOR_CACHES = (
@@ -188,7 +188,7 @@ FOR_KERNELS = tuple(one for one in OPTIMIZE if not isinstance(one, FOR_CACHES))
 
 OF_THE_LAST = (
     *(AssumeLengths, RaiseAdjoints, GatherAdds, StoreFirst, HoistAllocs, ExchangeArrays),
-    *(ReuseAllocs, LeaveFills, *FOR_CACHES),
+    *(ReuseAllocs, DropArgumentFills, *FOR_CACHES),
 )
 """Passes that run behind the last derivative alone."""
 
@@ -217,9 +217,9 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistAllocs,
     HoistBranchAllocs,
     JoinLoops,
-    LeaveFills,
+    DropArgumentFills,
     LiftChoices,
-    LocalizeCells,
+    PrivatizeCells,
     MoveConditions,
     PackColumns,
     WriteProducts,
@@ -243,7 +243,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     SelectStores,
     SelectValues,
     SeparateSums,
-    SettleBounds,
+    FoldBounds,
     SinkMaps,
     SplitMaps,
     StepOnTape,

@@ -42,7 +42,7 @@ def shown(name: str) -> Generator[None]:
 
 
 def is_watched() -> bool:
-    """Whether somebody sees the standard error: on a terminal, or in a notebook."""
+    """Whether standard error is shown as it is written: on a terminal, or in a notebook."""
     is_terminal = getattr(sys.stderr, "isatty", bool)  # sys.stderr may be None
     return is_terminal() or "ipykernel" in sys.modules
 

@@ -245,7 +245,7 @@ class Driver:
         """The driver's context is the thread's meanwhile. RuntimeError in a process that was forked."""
         if os.getpid() != self.process:
             raise RuntimeError(
-                "this process was forked from one that has begun a device, which it cannot use: start it "
+                "this process was forked from one that uses a device, and cannot use it: start it "
                 "by multiprocessing's 'spawn', or fork before the first call on a device"
             )
         before = self.made("cuCtxGetCurrent")

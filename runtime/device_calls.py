@@ -205,7 +205,7 @@ def call(dispatcher: Dispatcher, kind: str, args: Sequence[Any], kwargs: dict[st
         )
     if dispatcher.options["memory"] is not None:
         raise TypeError(
-            f"{name}: memory= is of the CPU, and arrays are on a device: compile it without a budget"
+            f"{name}: memory= is for the CPU, and these arrays are on a device: compile it without a budget"
         )
     made = Call(cuda.driver())
     named = dict(zip(range(len(args)), dispatcher.parameters, strict=False))

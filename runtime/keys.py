@@ -170,7 +170,7 @@ def _refusal(value: Any, x: str) -> str:
                 f"{shown} has a mask: pass {x}.data and {x}.mask, or what {x}.filled(value) returns"
             )
         if isinstance(value, np.matrix):
-            return f"{shown} is no plain array: pass np.asarray({x}), and write @ for products"
+            return f"{shown} is not a plain array: pass np.asarray({x}), and write @ for products"
         return f"{shown} is a subclass of numpy.ndarray: pass np.asarray({x}), the plain array"
     if isinstance(value, np.generic):
         if value.dtype in DTYPES:
@@ -185,7 +185,7 @@ def _refusal(value: Any, x: str) -> str:
             name for name in ("data", "indices", "indptr", "row", "col") if hasattr(value, name)
         ]
         arrays = ", ".join([f"{x}.{name}" for name in parts])
-        return f"{shown} is no array: pass {arrays or f'the arrays of {x}.tocsr()'}"
+        return f"{shown} is not an array: pass {arrays or f'the arrays of {x}.tocsr()'}"
     if isinstance(value, np.random.RandomState):
         return f"{shown} is not supported: pass a generator, np.random.default_rng(seed)"
     if isinstance(value, memoryview | array.array):

@@ -277,7 +277,7 @@ class Back:
         for name, bar in final.items():
             position = f.parameter_names.index(name) if name in f.parameter_names else -1
             if position not in f.array_positions:
-                raise TypeError(f"back: {name!r} is no array parameter of {f.parameter_names}")
+                raise TypeError(f"back: {name!r} is not an array parameter of {f.parameter_names}")
             self.add(position, bar, bars)
         for slot in entry.slots:
             if slot.kind != "out" and slot.name not in given:

@@ -113,7 +113,7 @@ class Library:
     def __init__(self, folder: str, name: str, instructions: Sequence[str] = ()) -> None:
         if lacking := {*instructions} - (cpu_flags() or {*instructions}):
             raise ImportError(
-                f"{name} was compiled for CPUs with {', '.join(sorted(lacking))}, which this one has not: "
+                f"{name} was compiled for CPUs with {', '.join(sorted(lacking))}, which this CPU lacks: "
                 "compile it for a lower level, as with mutadc --cpu x86-64-v2"
             )
         self.loaded = ctypes.CDLL(str(Path(folder) / f"lib{name}.so"))

@@ -335,7 +335,7 @@ def selected(flat: Flat, made: Parts, wrt: Any, *, some: bool = False) -> Select
             continue
         floats = [k for k in all_leaves(flat.structure, item) if is_float(made.leaves[k])]
         if not floats and not some:
-            what = "holds no floats" if item.items else "is no float"
+            what = "holds no floats" if item.items else "is not a float"
             raise TypeError(
                 f"{item.name!r} has no derivative, it {what}: derivatives are with respect to floats"
                 f"{others_with_floats(flat, made)}"

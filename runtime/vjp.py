@@ -221,7 +221,7 @@ class Back:
         cotangents, of_arguments = cotangents_of(self.results, out_bar, self.shape, self.form)
         for name, bar in final.items():
             if name not in self.names or self.places[self.names.index(name)] is None:
-                raise TypeError(f"back: {name!r} is no array parameter of {self.names}")
+                raise TypeError(f"back: {name!r} is not an array parameter of {self.names}")
             of_arguments.append((self.names.index(name), bar))
         gradient = found.gradient
         shadows = self.zeros(gradient["shadows"])

@@ -1,4 +1,4 @@
-"""What an exception leaves of the caller's objects and lists, taken over while compiled code still has it.
+"""Write the caller's objects and lists back when an exception leaves compiled code.
 
 Compiled code hands over a *state* right before it raises (`frontend/data/write_back.py`): its number,
 and the numbers and arrays that it consists of. Arrays in its own memory are copied at once. Those in

@@ -1,4 +1,4 @@
-"""What calls touch: for each private function which of its arrays it reads and writes, and which may overlap.
+"""Effects of calls: which of its arrays each private function reads and writes, and which may overlap.
 
 All three are found for the module as a whole, from nothing upwards, and written on the IR: as `reads` and
 `writes` of each `activation.call`, as the attribute `overlaps` of each private function::

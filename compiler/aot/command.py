@@ -173,7 +173,7 @@ def places_of(command: Command) -> dict[str, str]:
         )
     if output == STDOUT and (kind in FOLDERS or not emitters[kind].is_text):
         raise WrongUsage(
-            f"--emit {kind}: it is no text, name a file: -o FILE; as text there are {texts(emitters)}"
+            f"--emit {kind}: it is not text, name a file: -o FILE; as text there are {texts(emitters)}"
         )
     others = [path for path in (command.header, command.deps) if path is not None]
     made = Path(command.output or "")

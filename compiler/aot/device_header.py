@@ -59,7 +59,7 @@ def declarations(library: Library) -> Iterator[str]:
 
 
 def about_pool(library: str, function: CFunction) -> Iterator[str]:
-    """Where a function has its memory from whose size nobody can tell."""
+    """Where a function gets its memory from if its size is not known beforehand."""
     yield "  Its memory is of the driver's pool (cuMemAllocAsync), for the time of the call."
     yield f"  (How much it takes depends on data: {function.unknown}.)"
     if function.has_arrays:

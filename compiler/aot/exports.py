@@ -185,9 +185,7 @@ def primal(module: ModuleType, name: str, signature: Signature | None, runtime: 
         parameter = getattr(error, "parameter", "")
         message = str(error)
         if isinstance(error, TypeError) and parameter:
-            message = (
-                f"the default of parameter {parameter!r} is no number: C passes numbers and arrays"
-            )
+            message = f"the default of parameter {parameter!r} is not a number: C passes numbers and arrays"
         raise untold(function, name, parameter, signature, message) from None
     found = tuple(Parameter(n, k.key, k.extents) for n, k in zip(names, kinds, strict=True))
     for one in found:
@@ -262,7 +260,7 @@ def differentiated(primal: Export, asked: Asked) -> Export:
         one = primal.parameters[position]
         if not is_float(argument_keys.parse(one.key)):
             raise WrongUsage(
-                f"{asked.option} {asked.function}: {one.name!r} is no float, and has no derivative; write "
+                f"{asked.option} {asked.function}: {one.name!r} is not a float, and has no derivative; write "
                 f"{asked.option} {asked.function}:NAME,..."
             )
     if asked.mode != "jvp" and primal.options.get("memory") is not None:

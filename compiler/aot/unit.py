@@ -234,7 +234,7 @@ class Unit:
             return key.type, ScalarValue(key, shown)
         if not isinstance(key, ArrayKey):
             raise self.refuse(
-                f"{name}, which the function reads from outside, is no number and no array",
+                f"{name}, which the function reads from outside, is neither a number nor an array",
                 f"pass {name} as an argument, or what is computed of it",
             )
         value = np.ascontiguousarray(value).reshape(value.shape)
@@ -265,7 +265,7 @@ class Unit:
                 not isinstance(key, ScalarKey) or key.type not in LLVM_TYPE or key.type == "rng"
             ):
                 raise self.refuse(
-                    f"the parameter {parameter.name} is no number and no array ({parameter.key})",
+                    f"the parameter {parameter.name} is neither a number nor an array ({parameter.key})",
                     "pass what is in it as arguments of their own",
                 )
             if isinstance(key, ArrayKey) and key.read_only and position in built.written:

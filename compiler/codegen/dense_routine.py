@@ -221,7 +221,7 @@ class Routine:
 
 @dataclass(frozen=True)
 class Written:
-    """A routine, which is in a module once somebody calls it there."""
+    """A routine, which a module has once it is called there."""
 
     write: Callable[[Routine], None]
     head: str

@@ -1,4 +1,4 @@
-"""A map that gathers as loops: within a row, those points whose inputs are all in the window need no tests.
+"""Lower a gathering map to loops: points of a row whose inputs all lie in the window need no tests.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Checks of one number that are asked at once: `int(x)` raises three exceptions, and hardly ever one of them.
+"""Test the checks of one number together: `int(x)` may raise three exceptions, and hardly ever raises one.
 
 Of checks in a row, with nothing between them but arithmetic, none holds where the number is small enough.
 That is one comparison. The checks themselves, in their order, are behind a branch that is not taken::

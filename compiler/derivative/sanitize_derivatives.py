@@ -1,4 +1,4 @@
-"""Check what derivatives make: the first that is infinite or NaN raises FloatingPointError, and says where.
+"""Check cotangents and tangents: the first that is infinite or NaN raises FloatingPointError with its place.
 
 Runs last of what makes derivatives, where `MUTAD_SANITIZE=grad` asks for it. `sanitizer_marks` says which ops
 make a cotangent or a tangent. Maps with such ops become loops, so that each point is checked before the next.

@@ -342,7 +342,7 @@ class Build:
             case _:
                 raise CompileError(
                     own.span(own.node),
-                    "the function returns something that is no number, array, tuple or None",
+                    "the function returns something that is not a number, array, tuple or None",
                     "return numbers and arrays",
                 )
 

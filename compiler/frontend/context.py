@@ -226,7 +226,7 @@ class Context(ABC):
         """Lower a `while` loop."""
 
     def share(self, values: Iterable[Value | None]) -> None:
-        """These lists, and those in these values, have holders that nobody follows."""
+        """These lists, and those in these values, have references that are not tracked."""
         for value in values:
             match value:
                 case Static(found):
@@ -626,7 +626,7 @@ class Context(ABC):
 
 
 def fields_changed(before: dict[str, Binding], arms: Iterable[Arm]) -> set[str]:
-    """The fields of objects that a branch assigns, where somebody reads them afterwards."""
+    """The fields of objects that a branch assigns and that are read afterwards."""
     return {
         name
         for arm in arms

@@ -241,7 +241,7 @@ def item_of(lowering: Raising, value: Value, shown: list[SSAValue], node: ast.AS
         case _:
             raise lowering.refusal(
                 node,
-                "an argument of this exception is no number, string, None or tuple of them",
+                "an argument of this exception is not a number, string, None or tuple of them",
                 "give the exception the numbers that it is to carry",
             )
 

@@ -73,7 +73,7 @@ def part(lowering: Statements, value: Value, size: str, kind: str) -> tuple[str,
             raise lowering.refusal(None, "a width of `%s` is not compiled", WAY_OUT)
         return lowering.shown(value, quoted=kind == "r")
     if not isinstance(value, Scalar):
-        raise lowering.refusal(None, f"`%{kind}` of what is no number", "show it with %s")
+        raise lowering.refusal(None, f"`%{kind}` takes a number", "show it with %s")
     if kind in "diu" and (is_float(value.type) or "." in size):
         raise lowering.refusal(None, "`%d` of a float is not compiled", "convert it with int(...)")
     return field_of(value, f"{size}{'d' if kind in 'iu' else kind}"), [value]
@@ -104,7 +104,7 @@ def field(
         return lowering.shown(value, quoted=conversion == "r")
     known: Any = value.object if isinstance(value, Static) else None
     if not isinstance(known, str) and (not isinstance(value, Scalar) or conversion is not None):
-        raise lowering.refusal(None, "a format of what is no number is not compiled", WAY_OUT)
+        raise lowering.refusal(None, "this format is compiled for numbers only", WAY_OUT)
     has_point = isinstance(value, Scalar) and is_float(value.type)
     try:
         text = format(known if isinstance(known, str) else 1.0 if has_point else 1, spec)

@@ -70,7 +70,7 @@ class Iterable:
     bounds: dict[str, Scalar] | None = None
     """Of a range: what its attributes are."""
     slice_of: ListObject | None = None
-    """The list, of which a slice that nobody keeps is run over."""
+    """The list behind a slice that is only iterated over."""
     endless: Pending | None = None
     """It has no end: the generator that it is where nothing beside it has one."""
     place: Any = None

@@ -153,7 +153,7 @@ class Statements(Raising, Unpacking):
                 return
             self.growing(base)
         if not isinstance(base, Array):
-            what = "a tuple" if isinstance(base, Tuple) else "something that is no array"
+            what = "a tuple" if isinstance(base, Tuple) else "something that is not an array"
             raise self.refusal(
                 target, f"assignment to an item of {what}", "use a list, or an array"
             )
@@ -210,7 +210,7 @@ class Statements(Raising, Unpacking):
             if after is None or after is item:  # and then CPython stores what is there
                 return
         if not isinstance(base, Array):
-            raise self.refusal(target, "assignment to an item of something that is no array")
+            raise self.refusal(target, "assignment to an item of something that is not an array")
         index = self.index(target.slice)
         if library.is_fancy(index):
             self.augmented_selection(target, base, index, op, node)

@@ -1,4 +1,4 @@
-"""Look that every memref is in one memory, and that whoever touches it looks for it there.
+"""Check that every memref is in one memory, and that each access uses it as in that memory.
 
 `outline-kernels` decides of each root whether it is the host's or the device's, and types say so from there
 on. Code that took the one for the other would read wrong numbers. So this looks at what was decided, by rules

@@ -1,4 +1,4 @@
-"""Run kernels on the host: what a device does at once, in loops, in an order that no program is written for.
+"""Run kernels on the host: the threads of a launch become loops, in an order that no program may rely on.
 
 A launch becomes a loop over blocks, backwards, and in it one over threads, shuffled, for each part of the
 kernel between barriers; shared memory is a buffer, and so are registers that are used on both sides of a

@@ -9,17 +9,17 @@ from .check_spaces import CheckSpaces
 from .choose_loads import ChooseLoads
 from .count_on_device import CountOnDevice
 from .emulate_launches import EmulateLaunches
-from .find_extremes import FindExtremes
+from .fold_equal_yields import FoldEqualYields
 from .inspect_checks import InspectChecks
 from .outline_kernels import OutlineKernels
+from .recognize_extremes import RecognizeExtremes
 from .running_sums import RunningSums
-from .same_choices import SameChoices
 from .save_bytes import SaveBytes
 
 DEVICE_PASSES: tuple[type[ModulePass], ...] = (
-    FindExtremes,
+    RecognizeExtremes,
     SaveBytes,
-    SameChoices,
+    FoldEqualYields,
     ChooseLoads,
     InspectChecks,
     RunningSums,

@@ -53,7 +53,7 @@ class ForeignCall(Rule[foreign.CallOp]):
 
 
 def without_rule(op: foreign.CallOp, what: str = "") -> CompileError:
-    """What a foreign function computes has no derivative that anybody knows; `what` rule it lacks."""
+    """Refuse the derivative of a foreign function; `what` rule it lacks."""
     name = op.callee.data.removeprefix("mutad_special_")
     if op.convention.data == "c" and name.startswith("mutad_foreign_"):
         name = name.split("_", 3)[3]

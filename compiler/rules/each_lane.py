@@ -1,4 +1,4 @@
-"""One derivative after another, in a sweep that has several: for code that is written for one of each number.
+"""Run the directions of a batched sweep one after another, for code that is written for one direction.
 
 Such code is the rules of users. It is handed memory of its own with one lane of each array, and what it
 leaves is put back::

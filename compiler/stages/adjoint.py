@@ -27,7 +27,7 @@ from ..print_ir import module_text
 from ..request import HESSIAN, WITHIN_BUDGETS, Request
 from ..rules.calls import listed, private_functions
 from ..rules.routines import inline_rules
-from ..transforms.localize_cells import LocalizeCells
+from ..transforms.privatize_cells import PrivatizeCells
 from ..transforms.remove_dead import RemoveDead
 
 SAVE = "save"
@@ -98,7 +98,7 @@ def within_budget(c: Compilation, reverse: Reverse) -> None:
     memory, active = c.request.options.memory or 0, reverse.active or ()
     in_steps = c.module.clone()
     # A variable that steps do not hand on is a step's own: its plan knows what the variable held.
-    c.run([LocalizeCells(), CheckpointLoops(memory, active, reverse.saves)], in_steps)
+    c.run([PrivatizeCells(), CheckpointLoops(memory, active, reverse.saves)], in_steps)
     differentiate(c, reverse, c.module)
     if not any(activation.CHECKPOINTED in op.attributes for op in in_steps.walk()):
         return

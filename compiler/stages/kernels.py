@@ -13,15 +13,15 @@ def kernels(c: Compilation) -> None:
     from ..kernels.block_sums import BlockSums
     from ..kernels.check_spaces import CheckSpaces
     from ..kernels.choose_loads import ChooseLoads
+    from ..kernels.fold_equal_yields import FoldEqualYields
     from ..kernels.inspect_checks import InspectChecks
     from ..kernels.outline_kernels import OutlineKernels
     from ..kernels.running_sums import RunningSums
-    from ..kernels.same_choices import SameChoices
     from ..transforms.hoist_allocs import HoistAllocs
     from ..transforms.hoist_invariants import HoistInvariants
 
     fixed = c.request.options.deterministic
-    choices = SameChoices(), ChooseLoads(), InspectChecks(fixed)
+    choices = FoldEqualYields(), ChooseLoads(), InspectChecks(fixed)
     # what blocks leave of a sum is allocated before the loop, so that a graph can replay it
     hoists = HoistInvariants(divisions=True), HoistAllocs()
     c.run([*choices, RunningSums(), OutlineKernels(fixed), *hoists, CheckSpaces(), BlockSums()])

@@ -24,7 +24,7 @@ def simplify(c: Compilation) -> None:
     if c.request.options.parallel or c.request.options.device:
         c.run(FOR_THREADS)
     if c.request.options.device:
-        from ..kernels.find_extremes import FindExtremes
+        from ..kernels.recognize_extremes import RecognizeExtremes
         from ..kernels.save_bytes import SaveBytes
 
-        c.run([FindExtremes(), SaveBytes()])
+        c.run([RecognizeExtremes(), SaveBytes()])

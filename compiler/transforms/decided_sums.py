@@ -1,4 +1,4 @@
-"""Which sums a pass takes in another order: the gradient that runs no step again decides for all functions.
+"""Which sums a pass reorders: the gradient that runs no step again decides for all functions.
 
 Passes that reorder the additions of a nest look at what is around it, and that differs between a loop and the
 function of one of its steps. Within a budget both are in the module, first the gradient that saves all. So a

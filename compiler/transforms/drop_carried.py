@@ -1,4 +1,4 @@
-"""Let loops carry only the arrays that somebody uses, and that change places.
+"""Let loops carry only arrays that are used, and that change places.
 
 A reverse sweep carries primal arrays through its loops as the primal did, in case the adjoint reads
 them. What it does not read keeps memory alive that is not needed, and is hard to see through.

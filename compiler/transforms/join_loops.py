@@ -1,4 +1,4 @@
-"""Join two nests that stand one behind the other, where the rows of one go on where those of the other end.
+"""Fuse two adjacent nests where the rows of one continue those of the other.
 
 Elimination row by row updates a row up to the diagonal in one nest and from there on in another one. As one
 nest it may go column by column, so that rows share what they read and what they add to (`unroll_and_jam`)::

@@ -1,4 +1,4 @@
-"""An adjoint map over a matrix as a nest of scalar code, where rows add to one row. Part of `unroll_and_jam`.
+"""Lower an adjoint map over a matrix to scalar loops, where rows add to one row. Part of `unroll_and_jam`.
 
 What is a row, or a column, to all points is read and added to where it lies, so that iterations are seen to
 share it. Within a map additions come in any order.

@@ -1,4 +1,4 @@
-"""The largest, or least, of what a point has: a map that `vectorize_outer` takes for all points of a block.
+"""Maxima and minima within a point, as maps that `vectorize_outer` runs for all points of a block.
 
 Equal extremes share their derivative evenly, which the rule of a map knows and steps do not: there the first
 of three equal ones would have a quarter. So such a map stays one, with one axis more, for the points::

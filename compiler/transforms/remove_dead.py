@@ -193,7 +193,7 @@ class Liveness:
 
 
 def is_removable(op: Operation) -> bool:
-    """True when the op does nothing itself that anybody could observe but by its results and writes."""
+    """True when the op has no observable effect but its results and writes."""
     if isinstance(op, array.LoopOp):
         return op.count is not None  # else it may never end, and Python would not return either
     if isinstance(op, array.IndexOp):

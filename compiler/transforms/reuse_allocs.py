@@ -47,7 +47,7 @@ from ..analysis.alias import AliasAnalysis
 from .memory_effects import functions
 
 OUTLIVES = (func.ReturnOp, ad.HandoverOp)
-"""Ops after which memory belongs to somebody else."""
+"""Ops after which memory has another owner."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ MOST = 32
 """The most maps in one loop."""
 
 UNSEEN = (array.AllocOp, memref.AllocaOp, ad.TapeOp)
-"""What makes memory that nobody sees when an exception has been raised."""
+"""Ops that make memory which is not observable after an exception."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Run a loop in blocks of iterations, each statement for all of a block, where inner loops go step by step.
+"""Run a loop in blocks of iterations, each statement for a whole block, where the inner loops are serial.
 
 A sum in the order of the program, or a running maximum, is computed one step after the other. But where the
 iterations of a loop around it do not depend on each other, they may take each step side by side, in vectors:

@@ -566,7 +566,7 @@ def test_what_a_cpu_lacks_is_said_on_import(wheels: Path) -> None:
     tables.write_text(text.replace("'popcnt'", "'avx1024'"))
     script = "try: import small\nexcept ImportError as error: print(error)"
     assert run_apart(script, target).startswith(
-        "small was compiled for CPUs with avx1024, which this one has not: compile it for a lower level"
+        "small was compiled for CPUs with avx1024, which this CPU lacks: compile it for a lower level"
     )
 
 
@@ -631,7 +631,7 @@ def test_where_packages_go(
     for arguments, words in {
         ("python", "file"): "writes to a folder",
         ("wheel", "x.whl"): "names the folder of a wheel",
-        ("python", "-"): "it is no text",
+        ("python", "-"): "it is not text",
         ("python", "no/where"): "there is no folder no",
         ("python", "own"): "is there, and not of mutadc",
     }.items():

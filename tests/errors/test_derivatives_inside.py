@@ -109,7 +109,7 @@ def an_array_of_integers(x):
     return dot.grad(np.arange(3), x)
 
 
-@refused("which is no number and no array", "an argument of its own")
+@refused("neither a number nor an array", "an argument of its own")
 def a_tuple(x):
     return dot.grad((x, x), x)
 
@@ -182,7 +182,7 @@ def an_object_that_is_assigned_to(x):
     return counts.grad(Model(x), x.copy(), wrt="x")
 
 
-@refused("with respect to `model`, which is no number and no array", "an argument of its own")
+@refused("with respect to `model`, neither a number nor an array", "an argument of its own")
 def with_respect_to_an_object(x):
     return of_model.grad(Model(x), x)
 

@@ -341,7 +341,7 @@ def test_libraries_hold_their_kernels(tmp_path: Path) -> None:
         ),
         (["--target=sm_12"], "--target sm_12: devices are sm_70"),
         (["--target=sm_90", "-g"], "--cpu and -g are of CPUs"),
-        (["--target=sm_90", "-o", "-", "--emit=cubin"], "it is no text"),
+        (["--target=sm_90", "-o", "-", "--emit=cubin"], "it is not text"),
     ],
 )
 def test_what_devices_have_not_is_wrong_usage(

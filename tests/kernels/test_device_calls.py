@@ -288,7 +288,7 @@ REFUSED: dict[str, tuple[Callable[[Any, np.ndarray], Any], str]] = {
     "check": (lambda u, x: mutad.check_gradient(f, u, 0.1, 1), "pass arrays of the host"),
     "budget": (
         lambda u, x: mutad.compile(energy, grad=True, memory="1MiB").grad(u, 0.1, 1),
-        "memory= is of the CPU",
+        "memory= is for the CPU",
     ),
     "NumPy": (lambda u, x: np.sin(u), "copy_to_host"),
     "pickle": (lambda u, x: pickle.dumps(u), "neither copied nor pickled"),

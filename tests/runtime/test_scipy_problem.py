@@ -177,5 +177,5 @@ def test_refusals() -> None:
         Problem(plain, np.ones(3))
     with pytest.raises(TypeError, match="no parameter"):
         model_problem("steps")
-    with pytest.raises(TypeError, match="is no float"):
+    with pytest.raises(TypeError, match="is not a float"):
         model_problem("model.steps")

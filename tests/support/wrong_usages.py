@@ -1304,7 +1304,7 @@ def attribute_by_a_name(x):
 
 @wrong(
     "def a_type",
-    "the function returns something that is no number",
+    "the function returns something that is not a number",
     "return numbers and arrays",
     lambda x: x.ndim,
 )
@@ -1989,7 +1989,7 @@ wrong_call(
 wrong_call(
     "a sparse matrix",
     lambda: total(scipy.sparse.csr_array(np.eye(2))),
-    "is no array: pass x.data, x.indices, x.indptr",
+    "is not an array: pass x.data, x.indices, x.indptr",
     lambda: (total(scipy.sparse.csr_array(np.eye(2)).data), 2.0),
 )
 wrong_call(

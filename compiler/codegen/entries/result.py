@@ -169,7 +169,7 @@ class Boxes:
             slot += slots_of(leaf)
 
     def give(self, obj: str) -> str:
-        """`obj` again, whose reference somebody else takes over."""
+        """`obj` again; its reference is taken over."""
         index = self.made.index(obj)
         self.made[index] = ""
         self.put("null", index)

@@ -75,7 +75,7 @@ def turned(w: Writer, boxes: Boxes, stack: ArrayValue, beside: str) -> str:
 
 
 def turned_anew(w: Writer, boxes: Boxes, stack: ArrayValue) -> str:
-    """A new array of them, of which nobody has taken note."""
+    """A new array of them, without other references."""
     lanes, *extents = stack.extents
     count, rank = product(w, extents), len(extents)
     dtype, given = (w.field(stack.object, at) for at in (ARRAY_DTYPE, ARRAY_EXTENTS))

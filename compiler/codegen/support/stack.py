@@ -39,7 +39,7 @@ DECLARATIONS = {
 
 
 def guess_stack(stack_end: int) -> str:
-    """`mutad_find_stack` that asks nobody: so many bytes from here on are there, less the margin."""
+    """`mutad_find_stack` without a system call: so many bytes from here on are there, less the margin."""
     return f"""
 define internal void @mutad_find_stack(ptr %ctx) noinline optnone nounwind {{
   %frame = call ptr @llvm.frameaddress.p0(i32 0)

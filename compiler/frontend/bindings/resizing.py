@@ -198,7 +198,7 @@ def is_found_out(lowering: Rebindings, number: Affine) -> bool:
 
 
 def stands_for_another(load: memref.LoadOp) -> bool:
-    """True for an extent that is not known yet (`deferred_allocs`): nobody writes the cell."""
+    """True for an extent that is not known yet (`deferred_allocs`): its cell is not written."""
     cell = load.memref
     return isinstance(cell.owner, memref.AllocaOp) and not any(
         isinstance(use.operation, memref.StoreOp) for use in cell.uses

@@ -205,7 +205,7 @@ class Activation(Build):
             return imported(binding, self)
         except Formless:
             raise self.lowering.refusal(
-                None, "a recursive function reads something that is no number or array",
+                None, "a recursive function reads something that is neither a number nor an array",
                 "pass it as an argument",
             ) from None  # fmt: skip
 

@@ -434,7 +434,7 @@ def node_here(lowering: Any, what: str) -> ast.Call:
 
 
 def keep_watch(lowering: Any, generator: Suspended) -> None:
-    """A `finally` around a `yield` runs when nobody has the generator any more, at the latest."""
+    """A `finally` around a `yield` runs at the latest when the generator has no reference left."""
     outermost = lowering.resuming[0][0].home if generator.is_inner else generator.home
     if outermost is not lowering.homes[0]:
         raise lowering.refusal(

@@ -147,7 +147,7 @@ def as_it_is(lowering: Calls, value: Value, node: ast.AST) -> tuple[str, SSAValu
             return value.dtype, value.memref
         case _:
             raise lowering.refusal(
-                node, "an opaque function is called with something that is no number and no array",
+                node, "an opaque function is called with something that is neither a number nor an array",
                 "pass numbers and arrays, one by one",
             )  # fmt: skip
 
@@ -268,7 +268,7 @@ def stopped(lowering: Calls, value: Value, node: ast.AST, stop: str) -> Value:
             return Tuple(tuple(stopped(lowering, item, node, stop) for item in value.items))
         case Static():
             raise lowering.refusal(
-                node, "stop_gradient of something that is no number and no array"
+                node, "stop_gradient of something that is neither a number nor an array"
             )
         case _:
             return value

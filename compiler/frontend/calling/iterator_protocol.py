@@ -1,4 +1,4 @@
-"""What split generators ask of what they run over, and what `iter`, `zip` and the like are for them.
+"""The iterators that split generators consume: the protocol, and `iter`, `zip` and the like.
 
 over$ = places(items)          an array, a list, a tuple, a range as its numbers; or a generator
 more(over$, at$)               at$ < its length; or the generator goes on

@@ -210,7 +210,7 @@ class RoutineCall(ABC):
                 return value
             case _:
                 raise self.refusal(
-                    f"argument `{name}` of {self.name}(), {self.special}, is no number, array or tuple"
+                    f"argument `{name}` of {self.name}(), {self.special}, is not a number, array or tuple"
                 )
 
     def attempt(self, make: Callable[[Facts], Routine]) -> Routine:

@@ -72,7 +72,7 @@ class Parameter(Member):
 
     def missing(self, lowering: Calls, attribute: str, node: ast.AST) -> CompileError:
         return lowering.refusal(
-            node, f"`{self.name}` has no {attribute}: it is no float and no array of floats"
+            node, f"`{self.name}` has no {attribute}: it is neither a float nor an array of floats"
         )
 
     def part(self, lowering: Calls, attribute: str, slot: Slot | Number, node: ast.AST) -> Value:

@@ -327,7 +327,7 @@ def give_field(
     is_new = isinstance(value, Array) and value.memref not in lowering.named_arrays()
 
     def own() -> Value:
-        """The value: an array that nobody else has is either a field or, copied, a row."""
+        """The value: an array without other references is either a field or, copied, a row."""
         return library.call(e, np.copy, [value], {}) if is_new and given.rows else value
 
     for test, one in zip(tests, given.items, strict=True):

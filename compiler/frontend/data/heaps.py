@@ -248,7 +248,7 @@ class Heaps(PlacedLists):
         if not lists.is_item(found):
             raise self.refusal(
                 None,
-                f"`{name}` of a {heap.cls.__name__} chosen at run time is no number, array,"
+                f"`{name}` of a {heap.cls.__name__} chosen at run time is not a number, array,"
                 " string, list or object",
                 f"make the {heap.cls.__name__} before the branch or loop, or keep such values elsewhere",
             )

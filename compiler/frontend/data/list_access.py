@@ -92,7 +92,7 @@ class ListAccess(Context):
 
     @abstractmethod
     def written_items(self, seq: ListObject) -> tuple[Value, ...] | None:
-        """The items that a display wrote out, of a list that nobody changes."""
+        """The items of a list display that is never changed."""
 
     @abstractmethod
     def in_list(self, seq: ListObject, item: Value) -> Scalar:

@@ -232,7 +232,7 @@ class Lists(Calls):
         return Static(made)
 
     def written_items(self, seq: ListObject) -> tuple[Value, ...] | None:
-        """The items that a display wrote out, of a list that nobody changes: the next build knows better."""
+        """The items of a list display that is never changed; the next build knows if it is."""
         if seq.changed:
             return None
         seq.relied_on = True
@@ -280,7 +280,7 @@ class Lists(Calls):
             frame = frame.parent
 
     def require_known(self) -> None:
-        """Refuse the arrays that have become rows and have a name that nobody found."""
+        """Refuse the arrays that have become rows and have a name that was not found."""
         for seq in self.lists.values():
             for old, (_, span) in seq.became.items():
                 if old.uses:
@@ -724,7 +724,7 @@ class Lists(Calls):
         return Static(made)
 
     def repeat_in_place(self, seq: ListObject, times: Value, node: ast.AST) -> None:
-        """`l *= n`: whoever else has the list sees it."""
+        """`l *= n`, in place: other references see it."""
         made = self.list_of(self.repeated(seq, self.list_index_value(times), node))
         assert made is not None
         list_changes.clear(self.e, seq)

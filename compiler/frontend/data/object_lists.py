@@ -46,7 +46,7 @@ class ObjectLists(NestedLists):
                 self.use_heap(value.cls)
                 raise self.refusal(
                     None,
-                    f"the field `{name}` of an object in a list that grows is no number, array or tuple",
+                    f"the field `{name}` of an object in a list that grows is not a number, array or tuple",
                     "keep numbers, arrays, and tuples of them in the fields",
                 )
             if lists.holds_list(item):

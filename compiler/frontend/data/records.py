@@ -324,7 +324,7 @@ class Records(Meeting):
         """`super(Class, self)`."""
         after, receiver = args
         if not isinstance(after, Static) or not isinstance(after.object, type):
-            raise self.refusal(node, "super of what is no class")
+            raise self.refusal(node, "super of something that is not a class")
         return Static(Super(receiver, after.object))
 
     def invoked(self, function: Callable[..., Any], args: list[Value], node: ast.AST) -> Value:

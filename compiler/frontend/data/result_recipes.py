@@ -167,7 +167,7 @@ class Flattening:
         return None
 
     def note_item(self, store: ListKey) -> None:
-        """A list or object leaves that is an item of a list: as a copy, which nobody may be able to tell."""
+        """Return a list or object that is an item of a list: as a copy, which must not be observable."""
         if store in self.lowering.handed_items:
             raise CompileError(
                 self.lowering.e.span,

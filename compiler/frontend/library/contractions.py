@@ -77,7 +77,7 @@ def in_one_shape(e: Emitter, operands: Sequence[Labelled]) -> list[Labelled]:
 
 
 def summed(e: Emitter, a: Labelled, needed: set[str]) -> Labelled:
-    """Without the labels that nobody needs."""
+    """Without unused labels."""
     axes = [k for k, label in enumerate(a.labels) if label not in needed]
     if not axes or isinstance(a.value, Scalar):
         return a
@@ -86,7 +86,7 @@ def summed(e: Emitter, a: Labelled, needed: set[str]) -> Labelled:
 
 
 def pair(e: Emitter, a: Labelled, b: Labelled, needed: set[str]) -> Labelled:
-    """The product of two operands, summed over what nobody needs."""
+    """The product of two operands, summed over labels that are not used again."""
     left, right = (summed(e, x, needed | {*other.labels}) for x, other in ((a, b), (b, a)))
     shared = [label for label in left.labels if label in right.labels]
     batch = [label for label in shared if label in needed]

@@ -221,7 +221,7 @@ class Asked:
                 )
             case _:
                 raise self.refusal(
-                    f"{self.name}.{self.what}() with respect to `{name}`, which is no number and no array",
+                    f"{self.name}.{self.what}() with respect to `{name}`, neither a number nor an array",
                     "pass what is differentiated as an argument of its own",
                 )
 
@@ -330,7 +330,7 @@ class DerivativeCall(RoutineCall):
         if isinstance(self.result, Number) and scalars.is_float(self.results[0].type):
             return
         returns: dict[type, str] = {Slot: "an array", Tuple: "a tuple", NoneValue: "None"}
-        found = returns.get(type(self.result), "a number that is no float")  # pyright: ignore
+        found = returns.get(type(self.result), "a number that is not a float")  # pyright: ignore
         raise self.refusal(
             f"{what} needs a function that returns one float; {self.name}() returns {found}",
             "return one number: a sum",

@@ -26,7 +26,7 @@ KEEPING = (scf.YieldOp, array.YieldOp, array.LoopOp, memref.CastOp, func.CallOp)
 
 
 def become(lowering: Context, old: Array, made: Array) -> None:
-    """An array is another one from here on; refused where somebody may hold it who is not found."""
+    """Rebind all names of an array; refused where a reference that is not known may hold it."""
     if made == old:
         return
     maker = old.memref.owner

@@ -30,7 +30,7 @@ from .written_matrices import (
 
 
 def without_derivative(x: Any) -> Any:
-    """The same; whoever differentiates it is refused."""
+    """The same; a derivative of it is refused."""
     return x
 
 

@@ -365,7 +365,7 @@ def catches_stop(caught: ast.expr | None) -> bool:
 
 
 def finishes(generator: ast.FunctionDef) -> bool:
-    """True where something is left to do when nobody asks a generator any more."""
+    """True where a generator that is abandoned has something left to do."""
     return any(
         isinstance(n, ast.With | ast.Try)
         and any(map(yields, n.body))

@@ -147,7 +147,7 @@ class _Rewriting(ast.NodeTransformer):
         return result
 
     def own_names(self, loop: ast.For, body: list[ast.stmt]) -> frozenset[str]:
-        """The names that each iteration binds before it reads them, and nobody else reads."""
+        """The names that each iteration binds before it reads them, and that are not read elsewhere."""
         from .liveness import Liveness, assigned, captured_by
 
         functions = [

@@ -65,7 +65,7 @@ class Stepped:
     bound: frozenset[str]
     endless: bool
     guarded: frozenset[int]
-    """The states in which it waits within a `try` that wants to know when nobody asks any more."""
+    """The states in which it is suspended within a `try` that must run when it is abandoned."""
     starts_at: int
     """The first state."""
     ignores_first: bool

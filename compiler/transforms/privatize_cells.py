@@ -52,10 +52,10 @@ from .memory_effects import functions
 
 
 @dataclass(frozen=True)
-class LocalizeCells(ModulePass):
+class PrivatizeCells(ModulePass):
     """Privatize scalars in memory: move them into the loops whose iterations share no value in them."""
 
-    name = "localize-cells"
+    name = "privatize-cells"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):

@@ -1,4 +1,4 @@
-// RUN: mutad-opt %s -p localize-cells | filecheck %s
+// RUN: mutad-opt %s -p privatize-cells | filecheck %s
 
 // CHECK-LABEL: @stored_before_it_is_read
 // CHECK-NOT:     memref.alloca

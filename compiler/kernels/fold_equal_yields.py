@@ -41,10 +41,10 @@ from ...dialects.within import ops_of_kind
 
 
 @dataclass(frozen=True)
-class SameChoices(ModulePass):
+class FoldEqualYields(ModulePass):
     """Replace a result of a branch by the value that both arms yield."""
 
-    name = "same-choices"
+    name = "fold-equal-yields"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for branch in ops_of_kind(op, scf.IfOp):

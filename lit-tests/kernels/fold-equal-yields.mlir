@@ -1,4 +1,4 @@
-// RUN: mutad-opt %s -p same-choices | filecheck %s
+// RUN: mutad-opt %s -p fold-equal-yields | filecheck %s
 
 // CHECK-LABEL: func.func @both
 // CHECK:         func.return %x, %r

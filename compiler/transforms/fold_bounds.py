@@ -1,4 +1,4 @@
-"""Settle what the ranges of loops tell of subscripts and extents: `a[k:n]` needs no clamps within `range(n)`.
+"""Fold what loop ranges decide about subscripts and extents: `a[k:n]` needs no clamps within `range(n)`.
 
 Slices come out of the frontend with clamps for every case, so that extents which are equal in each
 iteration are different numbers, and a sum of two such slices asks at run time whether it broadcasts. Where
@@ -72,10 +72,10 @@ Known = dict[Affine, SSAValue]
 
 
 @dataclass(frozen=True)
-class SettleBounds(ModulePass):
+class FoldBounds(ModulePass):
     """Fold clamps that loop ranges decide, and replace equal numbers by one."""
 
-    name = "settle-bounds"
+    name = "fold-bounds"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):

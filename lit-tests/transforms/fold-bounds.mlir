@@ -1,6 +1,6 @@
-// RUN: mutad-opt %s -p settle-bounds | filecheck %s
-// RUN: mutad-opt %s -p settle-bounds --run --only ends_within_an_array --args 'a=[1, 2, 3], i=0' | filecheck %s --check-prefix WITHIN
-// RUN: mutad-opt %s -p settle-bounds --run --only kept_where_a_counter_goes_beyond --args 'a=[1, 2, 3], i=0' | filecheck %s --check-prefix BEYOND
+// RUN: mutad-opt %s -p fold-bounds | filecheck %s
+// RUN: mutad-opt %s -p fold-bounds --run --only ends_within_an_array --args 'a=[1, 2, 3], i=0' | filecheck %s --check-prefix WITHIN
+// RUN: mutad-opt %s -p fold-bounds --run --only kept_where_a_counter_goes_beyond --args 'a=[1, 2, 3], i=0' | filecheck %s --check-prefix BEYOND
 
 // `min(k + 1, n)` and `max(k + 1, 0)` are `k + 1`.
 // CHECK-LABEL: @ends_within_an_array

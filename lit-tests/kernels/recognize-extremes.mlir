@@ -1,4 +1,4 @@
-// RUN: mutad-opt %s -p find-extremes | filecheck %s
+// RUN: mutad-opt %s -p recognize-extremes | filecheck %s
 
 // CHECK-LABEL: func.func @integers
 // CHECK:         arith.maxsi %a, %b : i64

@@ -53,18 +53,18 @@ from .memory_effects import functions
 
 
 @dataclass(frozen=True)
-class LeaveFills(ModulePass):
+class DropArgumentFills(ModulePass):
     """Drop zero fills of arguments that the caller can pass zeroed."""
 
-    name = "leave-fills"
+    name = "drop-argument-fills"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
             if "filled" in function.attributes:
-                leave_fills(function)
+                drop_argument_fills(function)
 
 
-def leave_fills(function: func.FuncOp) -> None:
+def drop_argument_fills(function: func.FuncOp) -> None:
     filled = listed(function, "filled")
     for fill in fills_of_arguments(function.body.block):
         place = cast(BlockArgument, fill.outs[0]).index

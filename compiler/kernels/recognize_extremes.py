@@ -1,4 +1,4 @@
-"""Say of a choice between two integers that it is the larger one, or the smaller one: loops with it reduce.
+"""Recognize a selection between two integers as their maximum or minimum, so that loops reduce.
 
 Before::
 
@@ -36,10 +36,10 @@ GREATER, LESS = (4, 5), (2, 3)
 
 
 @dataclass(frozen=True)
-class FindExtremes(ModulePass):
+class RecognizeExtremes(ModulePass):
     """Recognize maxima and minima of integers."""
 
-    name = "find-extremes"
+    name = "recognize-extremes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for one in ops_of_kind(op, arith.SelectOp):

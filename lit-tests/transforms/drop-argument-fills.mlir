@@ -1,4 +1,4 @@
-// RUN: mutad-opt %s -p leave-fills | filecheck %s
+// RUN: mutad-opt %s -p drop-argument-fills | filecheck %s
 
 // What is filled and then added to here and there may come as zeros.
 // CHECK-LABEL: @filled_for_single_elements
