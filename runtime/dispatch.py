@@ -41,20 +41,22 @@ from . import (
     write_back,
 )
 from .captures import Captures
-from .gradients import BatchDuplicated, Const, Duplicated
+from .gradients import Active, BatchDuplicated, Const, Duplicated
 from .user_tracebacks import OnDevice, concise
 
 GRADIENT_KINDS = ("grad", "value_and_grad")
 LONGEST_CHAIN = 16
 MOST_KEPT = 64
 """For how many constants from outside, and for how many structures of arguments, the code is kept."""
-WRT, DIRECTION, TANGENTS, BATCH = map(sys.intern, ("wrt", "direction", "tangents", "batch"))
+KEYWORDS = ("wrt", "direction", "tangents", "batch", "cotangent")
+WRT, DIRECTION, TANGENTS, BATCH, COTANGENT = map(sys.intern, KEYWORDS)
 MODE = (sys.intern("mode"), sys.intern("forward"))
 TANGENT = ("tangent", "tangent-alone")
 """The modes that take tangents, with the primal's results or without."""
 METHODS = {
     **{name: name for name in ("jvp", "hvp", "value_grad_hvp", "hessian", "jacobian")},
     "pushed": "pushforward",
+    "pulled": "pullback",
 }
 """The kinds of calls that entries take where they can, and elsewhere methods of the compiled function."""
 
@@ -194,6 +196,7 @@ class Link:
         "batch",
         "code",
         "constants",
+        "cotangent",
         "defaults",
         "direction",
         "inputs",
@@ -217,6 +220,8 @@ class Link:
     """The addresses that its entry calls (`engine.CODE`)."""
     constants: tuple[Any, ...]
     """MISSING, then holder, name and expected value of each captured constant."""
+    cotangent: str
+    """What `pullback` calls the cotangent of the result: interned."""
     defaults: tuple[Any, ...]
     """The values of the last parameters, where they are left out."""
     direction: str
@@ -240,7 +245,8 @@ class Link:
     show: Callable[[int, int], None]
     tangents: str
     wrappers: tuple[type, ...]
-    """What `pushforward` takes: the class of what does not move, and that of what does."""
+    """What `pushforward` and `pullback` take: the class of what does not move, that of what does, that of
+    numbers whose cotangents are returned."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # `f.grad` is a method of a link; it pickles as getattr(f, "grad").
@@ -841,7 +847,8 @@ class Dispatcher:
         link.keyword, link.direction, link.tangents, link.batch = WRT, DIRECTION, TANGENTS, BATCH
         link.lanes = found.metadata.get("lanes", 1)
         link.mode = MODE
-        link.wrappers = Const, (Duplicated if link.lanes == 1 else BatchDuplicated)
+        link.cotangent = COTANGENT
+        link.wrappers = Const, (Duplicated if link.lanes == 1 else BatchDuplicated), Active
         link.names = tuple(names[p] for p in found.wrt)
         link.positions = tuple(
             p if p < len(self.parameters) else captures.MISSING for p in found.wrt
@@ -864,7 +871,7 @@ class Dispatcher:
             doc = f"{self.function.__name__}, compiled."
             link = self.link(found, era, self.following(kind))
             era.links.append(link)
-            self.heads[kind] = found.library.function(kind, link, doc)
+            self.heads[kind] = found.library.function(kind, link, doc, METHODS.get(kind, ""))
             self.installed(kind, self.heads[kind])
 
     def following(self, kind: str) -> Callable[..., Any]:

@@ -146,10 +146,11 @@ class Library(str):
         made._source, made._support = source, support
         return made
 
-    def function(self, kind: str, link: Any, doc: str) -> Callable[..., Any]:
-        """A builtin function over the entry of this kind, with `link` as its `__self__`."""
+    def function(self, kind: str, link: Any, doc: str, name: str = "") -> Callable[..., Any]:
+        """A builtin function over the entry of this kind, with `link` as its `__self__`; called as the entry
+        is, or by a name."""
         link.code = self._code
-        name = "__call__" if kind == "primal" else kind
+        name = "__call__" if kind == "primal" else name or kind
         method = _MethodDef(
             name.encode(), self._addresses[kind], METH_FASTCALL | METH_KEYWORDS, doc.encode()
         )

@@ -228,7 +228,7 @@ def lower_tape(state: KernelState, op: ad.TapeOp) -> None:
     state.scalars[op.tape] = slot
     if state.memory is KernelMemory.AREA:
         reserve_tape(state, slot, op.reserved)
-    elif op.reserved is not None or not op.grows:
+    elif not state.memory.launches and (op.reserved is not None or not op.grows):
         size = "8" if op.reserved is None else state.scalars[op.reserved]
         expect_bytes(state, slot, size)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from xdsl.dialects import arith, math, memref, scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import ad, array, dense
+from ...dialects import ad, array
 from ..analysis.alias import if_blocks
-from ..rules import writes
+from ..rules import is_whole_array, rule_of
 from ..rules.math import is_transcendental
 from .kernel_state import KernelState, lanes_of
 from .llvm_text import integer
@@ -25,7 +25,7 @@ SCALAR_CODE = 2.0
 """How much longer an op takes in a loop that may not be vector code."""
 
 PRODUCT = 0.05
-"""Nanoseconds of a multiplication in a matrix product."""
+"""Nanoseconds of a multiplication in a matrix product, or of an operation of another op on whole arrays."""
 
 UNKNOWN_TRIPS = 16.0
 
@@ -77,23 +77,17 @@ class WorkEstimate:
                     terms.append(self.of_map(op))
                 case array.LoopOp():
                     terms.append(self.of_loop(op))
-                case array.MatmulOp():
-                    terms.append(self.of_product(op))
-                case dense.DenseOp() if written := writes(op):
-                    terms.append(self.of_elimination(written[0].memref))
+                case _ if is_whole_array(op):
+                    terms.append(self.of_whole_array(op))
                 case scf.IfOp():
                     terms += [self.of_block(b) for b in if_blocks(op)]
                 case _:
                     known += SCALAR_CODE * cost_of(op)
         return self.plus([*terms, repr(known)])
 
-    def of_product(self, op: array.MatmulOp) -> str:
-        sizes = [(op.a, 0), (op.a, 1), (op.b, 1)]
-        return self.times([*(self.extent(m, axis) for m, axis in sizes), repr(PRODUCT)])
-
-    def of_elimination(self, matrix: SSAValue) -> str:
-        rows, columns = self.extent(matrix, 0), self.extent(matrix, 1)
-        return self.times([rows, rows, columns, repr(PRODUCT)])
+    def of_whole_array(self, op: Operation) -> str:
+        axes = rule_of(type(op)).work(op)
+        return self.times([*(self.extent(m, axis) for m, axis in axes), repr(PRODUCT)])
 
     def extent(self, memref_: SSAValue, axis: int) -> str:
         if memref_ in self.state.memrefs:

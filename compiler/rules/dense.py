@@ -23,7 +23,7 @@ from ...dialects import array, dense
 from .accesses import Access, Activity, Contents, Flow, Need
 from .builders import element_of, extents_of, fill, index, transfer, transpose
 from .descriptors import descriptor_values
-from .rule import Rule, Rules, touching
+from .rule import Op, Rule, Rules, touching
 from .sweeps import SHADOW, ReverseSweep, Sweep, TangentSweep
 from .table import Scalars
 
@@ -85,11 +85,19 @@ def inverse_transposed(
 # The rules.
 
 
-class Factor(Rule[dense.FactorOp]):
-    """`dense.factor`: nothing is left to do."""
+class Dense(Rule[Op]):
+    """What they have in common."""
 
     whole_array = True
     smooth = True
+
+    def work(self, op: Op) -> Sequence[tuple[SSAValue, int]]:
+        written = [a.memref for a in self.effects(op) if a.kind == "write"]
+        return [(written[0], axis) for axis in (0, 0, 1)] if written else super().work(op)
+
+
+class Factor(Dense[dense.FactorOp]):
+    """`dense.factor`: nothing is left to do."""
 
     def effects(self, op: dense.FactorOp) -> list[Access]:
         return touching(op, [op.a], [op.a, op.pivots])
@@ -101,11 +109,9 @@ class Factor(Rule[dense.FactorOp]):
         return False
 
 
-class Solve(Rule[dense.SolveOp]):
+class Solve(Dense[dense.SolveOp]):
     """`dense.solve`."""
 
-    whole_array = True
-    smooth = True
     keeps_nan = (0, 2)
 
     def effects(self, op: dense.SolveOp) -> list[Access]:
@@ -151,11 +157,8 @@ class Solve(Rule[dense.SolveOp]):
         sweep.append(dense.SolveOp(factors, pivots, x_dot, transposed=op.transposed is not None))
 
 
-class LogDeterminant(Rule[dense.LogDeterminantOp]):
+class LogDeterminant(Dense[dense.LogDeterminantOp]):
     """`dense.log_determinant`."""
-
-    whole_array = True
-    smooth = True
 
     def effects(self, op: dense.LogDeterminantOp) -> list[Access]:
         return touching(op, op.operands, [])
@@ -199,11 +202,8 @@ class LogDeterminant(Rule[dense.LogDeterminantOp]):
         sweep.set_dot(op.result, emit(memref.LoadOp.get(total, [zero, zero])))
 
 
-class Cholesky(Rule[dense.CholeskyOp]):
+class Cholesky(Dense[dense.CholeskyOp]):
     """`dense.cholesky`."""
-
-    whole_array = True
-    smooth = True
 
     def effects(self, op: dense.CholeskyOp) -> list[Access]:
         return touching(op, [op.a], [op.a])
@@ -246,11 +246,9 @@ class Cholesky(Rule[dense.CholeskyOp]):
         sweep.append(array.MatmulOp(low, inner, dot))
 
 
-class SolveTriangle(Rule[dense.SolveTriangleOp]):
+class SolveTriangle(Dense[dense.SolveTriangleOp]):
     """`dense.solve_triangle`."""
 
-    whole_array = True
-    smooth = True
     keeps_nan = (0, 1)
 
     def effects(self, op: dense.SolveTriangleOp) -> list[Access]:
@@ -296,11 +294,9 @@ class SolveTriangle(Rule[dense.SolveTriangleOp]):
         sweep.append(dense.SolveTriangleOp(t, x_dot, upper=upper, unit=unit))
 
 
-class Lower(Rule[dense.LowerOp]):
+class Lower(Dense[dense.LowerOp]):
     """`dense.lower`, which is linear and its own transpose."""
 
-    whole_array = True
-    smooth = True
     keeps_nan = (0,)
 
     def effects(self, op: dense.LowerOp) -> list[Access]:

@@ -33,6 +33,13 @@ class Matmul(Rule[array.MatmulOp]):
     def added(self, op: array.MatmulOp) -> Sequence[SSAValue]:
         return () if op.accumulate is None else (op.c,)
 
+    def store_instead(self, op: array.MatmulOp) -> bool:
+        op.properties.pop("accumulate", None)
+        return True
+
+    def work(self, op: array.MatmulOp) -> Sequence[tuple[SSAValue, int]]:
+        return (op.a, 0), (op.a, 1), (op.b, 1)
+
     def needs(self, op: array.MatmulOp, activity: Activity) -> Iterator[Need]:
         for operand in (op.a, op.b, op.c):
             yield from descriptor_values(operand)

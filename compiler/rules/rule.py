@@ -10,7 +10,8 @@ by their class.
 - *tangent*: the op with its tangent, emitted into a forward sweep.
 
 Further answers let passes do more: whether the op computes and does nothing else (`whole_array`), which NaNs
-it hands on (`keeps_nan`), what it compares, to what it only adds.
+it hands on (`keeps_nan`), what it compares, to what it only adds (`added`), and whether it could store that
+(`store_instead`), how long it takes (`work`).
 
 The base class answers for an op of which nothing is known: it may touch all its memrefs, it may compare
 what it reads and lose a NaN, and where a derivative flows through it, it is refused. So a kind without a
@@ -92,6 +93,15 @@ class Rule(Generic[Op]):
         """The memrefs to whose elements `op` adds, and does nothing else."""
         return ()
 
+    def store_instead(self, op: Op) -> bool:
+        """Let `op` store what it adds to the memref that is `added`, which holds zeros; whether it can."""
+        return False
+
+    def work(self, op: Op) -> Sequence[tuple[SSAValue, int]]:
+        """The axes whose extents, multiplied, are about the operations of a `whole_array` op."""
+        largest = max(memrefs(op.operands), key=rank_of, default=None)
+        return [] if largest is None else [(largest, axis) for axis in range(rank_of(largest))]
+
     def needs(self, op: Op, activity: Activity) -> Iterator[Need]:
         """What the adjoint of `op` reads of the primal, where it has one."""
         raise unknown(op)
@@ -153,6 +163,11 @@ def is_float_kind(kind: type) -> bool:
 
 def memrefs(values: Sequence[SSAValue]) -> list[SSAValue]:
     return unique([v for v in values if isinstance(v.type, MemRefType)])
+
+
+def rank_of(value: SSAValue) -> int:
+    assert isinstance(value.type, MemRefType)
+    return value.type.get_num_dims()
 
 
 def unique(values: Sequence[SSAValue]) -> list[SSAValue]:

@@ -52,13 +52,13 @@ from itertools import islice
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...dialects import ad, array
-from ..rules import accesses, evaluates_body, is_whole_array
+from ..rules import accesses, evaluates_body, is_whole_array, rule_of
 from ..rules.table import constant_float
 from .map_outputs import with_outputs
 from .memory_effects import functions
@@ -156,8 +156,8 @@ def store_first_sum(array_: SSAValue, in_order: Sequence[Operation]) -> bool:
         unseen_fill(fill) is not array_ and not is_zero_fill(fill, array_)
     ):
         return False
-    if isinstance(first, array.MatmulOp):
-        return store_product(array_, first, fill.extents)
+    if is_whole_array(first) and not evaluates_body(first):
+        return store_added(array_, first, fill.extents)
     if not isinstance(first, array.MapOp) or roots_of(first.ins).count(array_):
         return False
     if roots_of(first.outs).count(array_) != 1 or not covers(first, fill.extents):
@@ -171,12 +171,14 @@ def store_first_sum(array_: SSAValue, in_order: Sequence[Operation]) -> bool:
     return True
 
 
-def store_product(array_: SSAValue, first: array.MatmulOp, extents: Sequence[SSAValue]) -> bool:
-    """Let a product of others that is added to the array be stored there; whether it is one."""
-    if not first.accumulate or not spans(first.c, array_, extents):
+def store_added(array_: SSAValue, first: Operation, extents: Sequence[SSAValue]) -> bool:
+    """Let an op that adds to all of the array, and reads it nowhere else, store to it; whether it can."""
+    rule = rule_of(type(first))
+    added = rule.added(first)
+    memrefs = [o for o in first.operands if isinstance(o.type, MemRefType)]
+    if len(added) != 1 or roots_of(memrefs).count(array_) != 1:
         return False
-    del first.properties["accumulate"]
-    return True
+    return spans(added[0], array_, extents) and rule.store_instead(first)
 
 
 def spans(value: SSAValue, array_: SSAValue, extents: Sequence[SSAValue]) -> bool:

@@ -331,3 +331,23 @@ def test_threads_run_it(program: Any) -> None:
     alone, together = (mutad.compile(program, parallel=p, **options) for p in (False, True))
     assert together.inspect("llvm", a, 2, wrt="a").count("call i32 @mutad_threads_run") > 1
     assert_close(together.grad(a.copy(), 2), alone.grad(a.copy(), 2), program.__name__)
+
+
+def squared(x):
+    y = np.empty(3)
+    square_into(x, y)
+    return y
+
+
+def test_memory_that_a_new_op_fills_becomes_an_item_without_a_copy() -> None:
+    def kept(x, n):
+        items = []
+        for _ in range(n):
+            items.append(squared(x))
+        return energy(items[-1])
+
+    f = mutad.compile(kept, cache=False, opt=1)
+    assert f(np.full(3, 2.0), 2) == 48.0
+    text = f.inspect("frontend", np.ones(3), 2)
+    assert "mine.square" in text
+    assert "array.map" not in text

@@ -12,6 +12,7 @@ objects of its results (`result`). There is one for each *kind* of call:
   share memory;
 - `pullback` takes the arguments, one shadow for each active array, one cotangent for each float
   result, and returns `(result, cotangents of the active scalars)`. Python code validates them;
+- `pulled` is what users call `pullback` (`pulled`);
 - `pushforward` takes what `pullback` takes, where there are shadows, and the tangents of what moves; it
   returns a tuple of the result and what else the kernel has computed (`tangents`);
 - `jvp`, `pushed` (what users call `pushforward`), `hvp` and `value_grad_hvp` take what users hand to them
@@ -69,6 +70,7 @@ from .plan import (
     signature_of,
 )
 from .pull import MEMSET, has_pull, pull
+from .pulled import MEMCPY, Handed, bar_operands, has_pulled, restored, unwrapped
 from .result import Boxes, slot_count
 from .run import CTX_BYTES, endings, run_kernel
 from .shadows import cotangent_operands, shadow_objects, shadow_operands, tangent_operands
@@ -88,7 +90,7 @@ PRODUCTS = ("hvp", "value_grad_hvp")
 """The kinds that return Hessian-vector products."""
 PUSHING = ("pushforward", "jvp", *PRODUCTS)
 """The kinds that call a kernel with tangents."""
-DERIVING = ("pullback", "grad", *PUSHING)
+DERIVING = ("pullback", "pulled", "grad", *PUSHING)
 """The kinds that call a kernel with shadows, cotangents or tangents."""
 FAST = ("grad", "value_and_grad", "jvp", "pushed", *PRODUCTS)
 """The kinds whose caller is the user, and which exist where `EntryPlan.has_fast` says so."""
@@ -122,6 +124,8 @@ def entries(convention: str, debug: tuple[str, str] = ("", "")) -> Entries:
             functions += turning()
     if set(MATRICES) & set(kinds):
         functions += filling(plan)
+    if "pulled" in kinds:
+        functions.append(MEMCPY)
     if "pull" in kinds:
         functions += [MEMSET, *(turning() if plan.lanes > 1 else ())]
     if plan.driver:
@@ -147,7 +151,7 @@ def kinds_of(plan: EntryPlan) -> list[str]:
     """The kinds of entries that a module has."""
     users = USERS.get(plan.mode, ()) if plan.has_fast() else ()
     matrices = MATRIX.get(plan.mode, ()) if users and has_matrix(plan) else ()
-    pulls = ("pull",) if has_pull(plan) else ()
+    pulls = ("pull",) if has_pull(plan) else ("pulled",) if has_pulled(plan) else ()
     return [*KINDS[plan.mode], *users, *matrices, *pulls]
 
 
@@ -214,6 +218,8 @@ def _definition(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
             body = _entry(plan, kind, symbols)
         case "pull":
             body, attributes = pull(plan, symbols), COLD
+        case "pulled":
+            body, attributes = _entry(plan, kind, symbols), COLD
         case "back":
             body, attributes = back(plan, symbols), COLD
         case "drop":
@@ -256,10 +262,12 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     w.do(f"store [{plan.lanes} x i64] zeroinitializer, ptr %nothing")
     proved = w.slot("proved")
     w.do(f"%is_proved = icmp ne ptr {proved}, null")
-    form, given = ("", "") if kind in ("jvp", *MATRICES) else keywords(w, plan, kind)
+    by_themselves = kind in ("jvp", "pulled", *MATRICES)
+    form, given = ("", "") if by_themselves else keywords(w, plan, kind)
     if kind in MATRICES:
         match(w, plan, kind)
     tangents: list[str] = []
+    wrapped = Handed()
     if kind in GIVEN_ALL:
         w.require("%is_proved")
         objects_in = [w.field("%args", 8 * i, hint="arg") for i in range(count)]
@@ -269,6 +277,9 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
         require_constants(w)
         if kind == "jvp":
             arguments, tangents = handed_in(w, plan, _positional)
+        elif kind == "pulled":
+            wrapped = unwrapped(w, plan)
+            arguments = wrapped.primals
         else:
             arguments = _positional(w, plan.signature, plan.inputs)
         named = plan.signature.parameters
@@ -299,10 +310,17 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     if kind in PRODUCTS:
         seconds = fresh_seconds(w, plan, boxes, objects_in)
     if kind in DERIVING:
-        shadows = shadow_objects(w, plan, kind, boxes, objects_in, seconds if kind == "hvp" else {})
+        bars: list[str] = []
+        if kind == "pulled":
+            bars = bar_operands(w, plan, wrapped, objects_in, in_memory)
+            shadows = {p: wrapped.shadows[p] for p in plan.gradient.shadows}
+        else:
+            instead = seconds if kind == "hvp" else {}
+            shadows = shadow_objects(w, plan, kind, boxes, objects_in, instead)
+            bars = cotangent_operands(w, plan, kind, count + len(shadows))
         for position, shadow in shadows.items():
             operands += shadow_operands(w, plan, position, shadow)
-        operands += cotangent_operands(w, plan, kind, count + len(shadows))
+        operands += bars
     moving: list[str] = []
     if kind in PUSHING:
         first = count + len(shadows) + len(plan.gradient.cotangents)
@@ -355,13 +373,15 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
                 gradients[position] = boxes.zero(plan.scalar_type(position))
     if kind not in DERIVING:
         boxes.finish(value)
-    elif kind == "pullback":
-        bars = boxes.tuple([gradients[p] for p in plan.wrt_scalars()])
-        boxes.finish(boxes.tuple([value, bars]))
+    elif kind in ("pullback", "pulled"):
+        scalars = boxes.tuple([gradients[p] for p in plan.wrt_scalars()])
+        boxes.finish(boxes.tuple([value, scalars]))
     else:
         in_order = [gradients[p] for p in plan.wrt]
         _return_gradients(w, boxes, in_order, partial(boxes.result, plan.results, 0, arrays), form)
-    endings(w, boxes, 0 if kind in GIVEN_ALL else plan.inputs, retries=kind in DERIVING)
+    held = 0 if kind in GIVEN_ALL else plan.inputs
+    again = partial(restored, w, wrapped)
+    endings(w, boxes, held, retries=kind in DERIVING, before_retrying=again)
     return "\n".join(w.lines)
 
 

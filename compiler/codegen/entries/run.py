@@ -65,11 +65,12 @@ def endings(
     *,
     retries: bool = False,
     before_raising: Callable[[], None] = lambda: None,
+    before_retrying: Callable[[], None] = lambda: None,
 ) -> None:
     """The exits that a call seldom takes; a mismatch gives back the inputs that were read.
 
     Where the kernel `retries`, everything is dropped, and the next entry called. `before_raising` writes what
-    is done first where it has raised.
+    is done first where it has raised, `before_retrying` where the next entry is called.
     """
     w.label("raised")
     before_raising()
@@ -82,6 +83,7 @@ def endings(
     boxes.undo()
     if retries:
         w.label("retry")
+        before_retrying()
         boxes.drop()
         w.do("br label %onward")
     w.label("mismatch")

@@ -30,6 +30,7 @@ LINK_SLOTS = (
     "batch",
     "code",
     "constants",
+    "cotangent",
     "defaults",
     "direction",
     "inputs",

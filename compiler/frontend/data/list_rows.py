@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ....dialects import array
+from ... import rules
 from ...analysis.affine import affine
 from ...diagnostics import CompileError
 from ..bindings.deferred_allocs import Before, Unshaped, replace_number
@@ -294,13 +295,13 @@ def touches(op: Operation, cell: SSAValue) -> bool:
 
 
 def stores_all(op: Operation, value: SSAValue) -> bool:
-    """True for an op that gives every element of an array a value."""
-    if isinstance(op, array.MatmulOp):
-        return op.c is value
-    if not isinstance(op, array.MapOp):
-        return False
-    kinds = zip(op.outs, op.out_kinds, strict=True)
-    return any(out is value and kind == "store" for out, kind in kinds)
+    """True for an op that gives every element of an array a value, and reads none."""
+    found = [a for a in rules.accesses(op) if a.memref is value]
+    return (
+        rules.is_whole_array(op)
+        and bool(found)
+        and all(a.kind == "write" and a.must for a in found)
+    )
 
 
 # Arrays that were copied.
