@@ -43,7 +43,7 @@ from .kernel_state import (
     value_type,
 )
 from .llvm_module import Target, host
-from .llvm_text import FunctionText, Metadata
+from .llvm_text import ALIGNED, FunctionText, Metadata
 from .loops_to_llvm import LoopWriter, is_in_loop
 from .matmul_to_blas import lower_matmul
 from .memory_to_llvm import MEMORY_OPS
@@ -122,7 +122,7 @@ class KernelWriter(LoopWriter):
         shown = ", ".join(["ptr noalias %ctx", *parameters, "ptr noalias %results"])
         allocates = not state.support.isdisjoint(state.memory.ending)
         body = f"{self.name}_body" if allocates else self.name
-        head = f"define internal i32 @{body}({shown}) nounwind {self.attachment()}{{"
+        head = f"define internal i32 @{body}({shown}) nounwind {ALIGNED} {self.attachment()}{{"
         parts = [head, self.text.text(), "}"]
         if allocates:
             state.support.add("mutad_end")

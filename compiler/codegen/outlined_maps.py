@@ -25,7 +25,7 @@ from ...dialects import array
 from ...dialects.within import ops_of_kind
 from .debug_info import without_lines
 from .kernel_state import Descriptor, KernelState, value_type
-from .llvm_text import FunctionText, Metadata
+from .llvm_text import ALIGNED, FunctionText, Metadata
 
 MANY = 12
 """Maps in a kernel from which on each is a function."""
@@ -89,7 +89,7 @@ class OutlinedMap:
         head = f"define internal {result} @{self.name}({', '.join(['ptr noalias %ctx', *shown])})"
         end = "  ret i32 0" if leaves else "  ret void"
         lines = self.inside.debug.attachment if self.inside.debug else ""
-        begin = f"{head} noinline nounwind {lines}{{"
+        begin = f"{head} noinline nounwind {ALIGNED} {lines}{{"
         definition = "\n".join([begin, self.inside.text.text(end), "}"])
         plain = without_lines(definition) if lines else definition
         same = essence(plain.replace(f"@{self.name}(", "@(", 1), self.outer.metadata)
