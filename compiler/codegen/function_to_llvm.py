@@ -44,7 +44,7 @@ from .kernel_state import (
     value_type,
 )
 from .llvm_module import Target, host
-from .llvm_text import FunctionText, Metadata
+from .llvm_text import ALIGNED, FunctionText, Metadata
 from .loops_to_llvm import LoopWriter, is_in_loop
 from .matmul_to_blas import lower_matmul
 from .memory_to_llvm import MEMORY_OPS
@@ -125,14 +125,15 @@ class KernelWriter(LoopWriter):
         body = f"{self.name}_body" if allocates else self.name
         # Its one caller has it before LLVM's other passes run, which would look at all of it twice.
         joined = "alwaysinline " if allocates else ""
-        head = f"define internal i32 @{body}({shown}) {joined}nounwind {self.attachment()}{{"
+        attributes = f"{joined}nounwind {ALIGNED} {self.attachment()}"
+        head = f"define internal i32 @{body}({shown}) {attributes}{{"
         parts = [head, self.text.text(), "}"]
         if allocates:
             state.support.add("mutad_end")
             forwarded = shown.replace(" noalias", "")
             lines, tag = around(state.debug)
             parts += [
-                f"define internal i32 @{self.name}({shown}) nounwind {lines}{{",
+                f"define internal i32 @{self.name}({shown}) nounwind {ALIGNED} {lines}{{",
                 f"  %status = call i32 @{body}({forwarded}){tag}",
                 *closing(self.function, state),
                 "  call void @mutad_end(ptr %ctx, i32 %status)",

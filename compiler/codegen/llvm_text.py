@@ -12,6 +12,10 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+ALIGNED = "alignstack(64)"
+"""Of functions with loops: a vector that registers have no room for lies in one line of the cache. Without
+it the stack begins where the caller's happens to end, and each load of such a vector may need two lines."""
+
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
 
 

@@ -24,7 +24,7 @@ from ...dialects import array
 from ...dialects.within import ops_of_kind
 from .debug_info import without_lines
 from .kernel_state import KernelState, value_type
-from .llvm_text import Metadata
+from .llvm_text import ALIGNED, Metadata
 from .outlined import NAME, Outlined
 
 MANY = 12
@@ -50,7 +50,7 @@ class OutlinedMap(Outlined):
 
     def call(self) -> None:
         """Add the function to the module and call it where the map stands."""
-        definition, call = self.definition("noinline nounwind")
+        definition, call = self.definition(f"noinline nounwind {ALIGNED}")
         plain = without_lines(definition) if self.inside.debug else definition
         same = essence(plain.replace(f"@{self.name}(", "@(", 1), self.outer.metadata)
         name = self.outer.alike.setdefault(same, self.name)

@@ -33,7 +33,7 @@ from .entries.run import (
     CTX_THREAD,
 )
 from .kernel_state import PYTHON_RAISED, Descriptor, KernelState, memory_type, value_type
-from .llvm_text import FunctionText
+from .llvm_text import ALIGNED, FunctionText
 from .support.context import LAST_POLL
 
 CHUNKS = 64
@@ -263,7 +263,7 @@ class Region:
         lines = self.inside.debug.attachment if self.inside.debug else ""
         head = (
             f"define internal i32 @{self.name}_part(ptr noalias %ctx, ptr %frame, i64 %chunk, "
-            f"i64 %low, i64 %high) noinline nounwind {lines}{{"
+            f"i64 %low, i64 %high) noinline nounwind {ALIGNED} {lines}{{"
         )
         return "\n".join([head, self.inside.text.text("  ret i32 0"), "}"])
 
