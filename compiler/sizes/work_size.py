@@ -29,7 +29,6 @@ from xdsl.context import Context
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import (
     AnyFloat,
-    DenseArrayBase,
     FunctionType,
     IndexType,
     MemRefType,
@@ -48,17 +47,28 @@ from ..codegen.entries.guard import Form
 from ..codegen.function_to_llvm import escaping_allocations
 from ..codegen.kernel_module import SIZES
 from ..codegen.kernel_state import size_of
-from ..codegen.scratch import SCRATCH, Copies, InBlocks
+from ..codegen.scratch import SCRATCH
 from ..transforms.eliminate_common import EliminateCommon
 from ..transforms.fold_constants import FoldConstants
 from ..transforms.hoist_invariants import HoistInvariants
 from ..transforms.remove_dead import RemoveDead
-from .amounts import NOTHING, ZERO, Amount, Amounts, Taken, held, passing, scratch, unknown
-from .entry_numbers import Arithmetic, Number, Truth, same
-from .entry_values import EntryValues, Extent, Undetermined, Varies, Why, why
-
-LINE, WORD = 64, 8
-"""What sizes are rounded up to, and those of segments of a tape."""
+from .amounts import (
+    LINE,
+    NOTHING,
+    WORD,
+    ZERO,
+    Amount,
+    Amounts,
+    Taken,
+    held,
+    passing,
+    scratch,
+    unknown,
+)
+from .entry_numbers import Arithmetic, Number
+from .entry_values import EntryValues, Undetermined, Varies, Why, why
+from .equal_extents import equal_extents
+from .product_copies import ProductCopies
 
 CLEAN = (EliminateCommon(), FoldConstants(), HoistInvariants(), EliminateCommon(), RemoveDead())
 
@@ -198,6 +208,7 @@ class Measure:
         ]
         equal = equal_extents(kernel, assumed)
         self.values = EntryValues(self.alias, pairs, self.a, equal)
+        self.copies = ProductCopies(self.a, self.amounts, self.values).of
         self.written: set[array.LoopOp] = set()
         """Loops of which the iterations take different sizes."""
         self.effects: dict[Operation, Effect] = {}
@@ -300,64 +311,6 @@ class Measure:
         if size.unknown is not None or size.is_zero:
             return size
         return self.amounts.made(self.a.rounded_up(size.number, unit), size.sign, size)
-
-    def copies(self, op: Operation) -> Amount:
-        """The matrices that a product copies."""
-        self.a.place = op
-        try:
-            copies = SCRATCH[type(op)](op)
-            return ZERO if copies is None else self._copied(copies, op)
-        except InBlocks:
-            return unknown(why("several tangents at once go through a matrix product", op))
-        except Undetermined as error:
-            return unknown(error.why)
-
-    def _copied(self, copies: Copies, op: Operation) -> Amount:
-        total, bound = ZERO, None
-        for matrix in copies.matrices:
-            assert isinstance(matrix.type, MemRefType)
-            if array.is_contiguous(matrix.type):
-                continue
-            rows, columns = (self.values.extent(matrix, d) for d in (0, 1))
-            bytes_ = self.a.mul(self.a.mul(rows, columns), copies.item)
-            needed = self.a.rounded_up(bytes_, LINE)
-            try:
-                walkable = self._walkable(matrix, rows, columns, copies.farthest)
-                needed = self.a.choose(walkable, 0, needed)
-            except Undetermined as error:
-                bound = error.why
-            total = self.amounts.add(total, Amount(needed, 1))
-        if total.is_zero:
-            return ZERO
-        sizes = [self.values.extent(m, axis) for m, axis in copies.sizes]
-        chosen = self.a.choose(self._is_packed(sizes, copies), total.number, 0)
-        return Amount(chosen, 1, None, None if bound is None else why(bound.reason, op))
-
-    def _is_packed(self, sizes: list[Number], copies: Copies) -> Truth:
-        """Whether BLAS multiplies two matrices of these sizes."""
-        a, (rows, inner, columns) = self.a, sizes
-        possible = [a.compare("sgt", n, 0) for n in sizes]
-        possible += [a.compare("sle", n, copies.farthest) for n in sizes]
-        large = a.any_of(*(a.compare("sgt", n, copies.tiny) for n in (rows, inner, columns)))
-        lines = [a.compare("ne", n, 1) for n in (rows, columns)]
-        return a.all_of(*possible, large, *lines)
-
-    def _walkable(self, matrix: SSAValue, rows: Number, columns: Number, farthest: int) -> Truth:
-        """Whether BLAS can walk the matrix, by rows or by columns."""
-        s0, s1 = (self.values.stride(matrix, d) for d in (0, 1))
-        return self.a.any_of(
-            self._by_rows(rows, columns, s0, s1, farthest),
-            self._by_rows(columns, rows, s1, s0, farthest),
-        )
-
-    def _by_rows(
-        self, rows: Number, columns: Number, s0: Number, s1: Number, farthest: int
-    ) -> Truth:
-        a = self.a
-        unit = a.any_of(a.compare("eq", s1, 1), a.compare("eq", columns, 1))
-        near = True if same(s0, columns) else a.compare("sle", s0, farthest)  # as columns are
-        apart = a.all_of(a.compare("sge", s0, columns), near)
-        return a.all_of(unit, a.any_of(apart, a.compare("eq", rows, 1)))
 
     # Control flow.
 
@@ -527,49 +480,6 @@ class Measure:
 
     def _store(self, number: Number, cell: SSAValue) -> None:
         self.a.emit(memref.StoreOp.get(self.a.value(number), cell, []))
-
-
-def alike(kernel: func.FuncOp) -> dict[SSAValue, SSAValue]:
-    """The arguments of a derivative that have the extents of one of the primal's: shadows, tangents.
-
-    Its arguments are the primal's, their shadows, cotangents of results, and tangents of what is "moving".
-    """
-    shadows, cotangents, moving = (listed(kernel, k) for k in ("shadows", "cotangents", "moving"))
-    arguments = list(kernel.body.block.args)
-    first = len(arguments) - len(shadows) - len(cotangents) - len(moving)
-    tangents = first + len(shadows) + len(cotangents)
-    of = {first + k: index for k, index in enumerate(shadows)}
-    of |= {tangents + k: of.get(index, index) for k, index in enumerate(moving)}
-    return {
-        arguments[k]: arguments[index]
-        for k, index in of.items()
-        if isinstance(arguments[k].type, MemRefType)
-    }
-
-
-def equal_extents(kernel: func.FuncOp, assumed: Sequence[Form]) -> dict[Extent, Extent]:
-    """One name for all extents of arguments that are equal."""
-    arguments = kernel.body.block.args
-    equal: dict[Extent, Extent] = {}
-    for constant, numbers in assumed:
-        match sorted(numbers, key=repr):
-            case [(-1, (int(i), int(a))), (1, (int(j), int(b)))] if constant == 0 and a >= 0 <= b:
-                pair = [(arguments[i], a), (arguments[j], b)]
-                first, other = (equal.get(e, e) for e in pair)
-                equal |= {e: first for e, of in equal.items() if of == other}
-                equal[other] = first
-            case _:
-                pass
-    for mine, like in alike(kernel).items():
-        assert isinstance(mine.type, MemRefType)
-        for axis in range(mine.type.get_num_dims()):
-            equal[mine, axis] = equal.get((like, axis), (like, axis))
-    return equal
-
-
-def listed(kernel: func.FuncOp, name: str) -> list[int]:
-    found = kernel.attributes.get(name)
-    return [int(n) for n in found.get_values()] if isinstance(found, DenseArrayBase) else []
 
 
 def takes_memory(call: activation.CallOp) -> bool:

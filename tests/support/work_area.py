@@ -23,7 +23,8 @@ from mutad.compiler.codegen.support.context import CURSOR, END, RECURSION_LIMIT
 from mutad.compiler.compilation import Compilation, last_function
 from mutad.compiler.pipeline import stages_for
 from mutad.compiler.request import Request
-from mutad.compiler.sizes.work_size import WorkSize, alike, listed, measure_work
+from mutad.compiler.sizes.equal_extents import alike, listed
+from mutad.compiler.sizes.work_size import WorkSize, measure_work
 from mutad.dialects import ad, array
 from mutad.runtime import engine, keys, memory
 from mutad.runtime.gradients import with_groups
