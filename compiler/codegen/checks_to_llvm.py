@@ -10,11 +10,11 @@ record of the context and returns 1::
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from ...dialects import ad, array
 from .joint_checks import joint_checks
@@ -132,25 +132,36 @@ def raise_overflow(state: KernelState, op: Operation, lhs: str, rhs: str) -> str
 
 def lower_print(state: KernelState, op: array.PrintOp) -> None:
     """Lay out the values in a payload and call back."""
-    text = state.text
     shown = [type_name(v.type) for v in op.values]
     what = {} if op.leaves is None else {"leaves": op.leaves.value.data}
     number = state.site(op, print=op.format.data, operands=shown, **what)
     name_source(state, number)
+    call_back(state, number, op.values)
+
+
+def call_back(
+    state: KernelState, number: int, values: Sequence[SSAValue], room: int = 0
+) -> tuple[str, int]:
+    """Call Python code with what these values are in a payload; its address, and how many words they take.
+
+    `room`: so many words behind them are for results.
+    """
+    text = state.text
     fields: list[str] = []
-    for v in op.values:
+    for v in values:
         if isinstance(v.type, MemRefType):
             d = state.memrefs[v]
             fields += [f"ptr {d.pointer}", *(f"i64 {x}" for x in (*d.extents, *d.strides))]
         else:
             fields.append(state.widened(state.scalars[v], v.type))
-    payload = text.alloca(f"[{max(1, len(fields))} x i64]", "payload")
+    payload = text.alloca(f"[{max(1, len(fields) + room)} x i64]", "payload")
     for k, field in enumerate(fields):
         at = text.value(f"getelementptr i64, ptr {payload}, i64 {k}")
         text.do(f"store {field}, ptr {at}, align 8")
     callback = text.value(f"load ptr, ptr {state.context_slot(PRINT_SLOT)}, align 8")
     status = text.value(f"call i32 {callback}(ptr %ctx, i64 {number}, ptr {payload})")
     state.return_when(text.value(f"icmp ne i32 {status}, 0"), PYTHON_RAISED)
+    return payload, len(fields)
 
 
 def lower_retry_if(state: KernelState, op: ad.RetryIfOp) -> None:

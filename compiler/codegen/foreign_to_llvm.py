@@ -14,8 +14,8 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 
 from ...dialects import foreign
-from .checks_to_llvm import PRINT_SLOT, name_source
-from .kernel_state import PYTHON_RAISED, KernelState
+from .checks_to_llvm import call_back, name_source
+from .kernel_state import KernelState
 
 C_TYPES = {
     "f64": "double", "f32": "float", "i64": "i64", "u64": "i64", "i32": "i32", "u32": "i32",
@@ -66,20 +66,7 @@ def call_python(state: KernelState, op: foreign.CallOp) -> None:
         result=op.outcome.data or None,
     )
     name_source(state, number)
-    fields: list[str] = []
-    for v in op.operands:
-        if isinstance(v.type, MemRefType):
-            d = state.memrefs[v]
-            fields += [f"ptr {d.pointer}", *(f"i64 {x}" for x in (*d.extents, *d.strides))]
-        else:
-            fields.append(state.widened(state.scalars[v], v.type))
-    payload = text.alloca(f"[{len(fields) + 1} x i64]", "payload")
-    for k, field in enumerate(fields):
-        at = text.value(f"getelementptr i64, ptr {payload}, i64 {k}")
-        text.do(f"store {field}, ptr {at}, align 8")
-    callback = text.value(f"load ptr, ptr {state.context_slot(PRINT_SLOT)}, align 8")
-    status = text.value(f"call i32 {callback}(ptr %ctx, i64 {number}, ptr {payload})")
-    state.return_when(text.value(f"icmp ne i32 {status}, 0"), PYTHON_RAISED)
+    payload, words = call_back(state, number, op.operands, room=1)
     for result in op.called:
-        at = text.value(f"getelementptr i64, ptr {payload}, i64 {len(fields)}")
+        at = text.value(f"getelementptr i64, ptr {payload}, i64 {words}")
         state.scalars[result] = state.load(at, result.type, "", result.name_hint)

@@ -11,6 +11,9 @@ from dataclasses import dataclass, replace
 from .entry_numbers import Arithmetic, Number
 from .entry_values import Why
 
+LINE, WORD = 64, 8
+"""What sizes are rounded up to, and those of segments of a tape."""
+
 
 @dataclass(frozen=True)
 class Amount:

@@ -1,4 +1,4 @@
-"""Which extents of a kernel's arguments are equal: one name stands for all of them."""
+"""Which extents of a kernel's arguments are the same number."""
 
 from __future__ import annotations
 

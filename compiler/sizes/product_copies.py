@@ -1,27 +1,28 @@
-"""The matrices that products copy: those that BLAS cannot walk, where it multiplies at all."""
+"""The bytes of the matrices that products copy, because BLAS cannot walk them as they lie."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import array
 from ..codegen.scratch import SCRATCH, Copies, InBlocks
-from .amounts import ZERO, Amount, Amounts, unknown
+from .amounts import LINE, ZERO, Amount, Amounts, unknown
 from .entry_numbers import Arithmetic, Number, Truth, same
 from .entry_values import EntryValues, Undetermined, why
 
-LINE = 64
-"""What sizes are rounded up to."""
 
-
+@dataclass
 class ProductCopies:
-    """Computes the bytes of copies from values that are known on entry."""
+    """Writes how many they are."""
 
-    def __init__(self, arithmetic: Arithmetic, amounts: Amounts, values: EntryValues) -> None:
-        self.a, self.amounts, self.values = arithmetic, amounts, values
+    a: Arithmetic
+    amounts: Amounts
+    values: EntryValues
 
-    def copies(self, op: Operation) -> Amount:
+    def of(self, op: Operation) -> Amount:
         """The matrices that a product copies."""
         self.a.place = op
         try:

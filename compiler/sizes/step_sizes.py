@@ -42,11 +42,11 @@ from ..codegen.kernel_state import size_of
 from ..codegen.steps_to_llvm import TOO_LITTLE
 from ..diagnostics import CompileError, refusal
 from ..rules.calls import private_functions
-from .amounts import ZERO, Amount, Amounts, held, unknown
+from .amounts import WORD, ZERO, Amount, Amounts, held, unknown
 from .entry_numbers import Arithmetic, Number
 from .entry_values import EntryValues, Undetermined, Why, why
 from .equal_extents import equal_extents
-from .work_size import WORD, Effect, Measure, clean
+from .work_size import Effect, Measure, clean
 
 ITEM, HEAD = 32, 160
 """Bytes of an item beside what it holds; of what says how a loop stands."""

@@ -52,14 +52,23 @@ from ..transforms.eliminate_common import EliminateCommon
 from ..transforms.fold_constants import FoldConstants
 from ..transforms.hoist_invariants import HoistInvariants
 from ..transforms.remove_dead import RemoveDead
-from .amounts import NOTHING, ZERO, Amount, Amounts, Taken, held, passing, scratch, unknown
+from .amounts import (
+    LINE,
+    NOTHING,
+    WORD,
+    ZERO,
+    Amount,
+    Amounts,
+    Taken,
+    held,
+    passing,
+    scratch,
+    unknown,
+)
 from .entry_numbers import Arithmetic, Number
 from .entry_values import EntryValues, Undetermined, Varies, Why, why
 from .equal_extents import equal_extents
-from .product_copies import LINE, ProductCopies
-
-WORD = 8
-"""What sizes of segments of a tape are rounded up to; others to `LINE`."""
+from .product_copies import ProductCopies
 
 CLEAN = (EliminateCommon(), FoldConstants(), HoistInvariants(), EliminateCommon(), RemoveDead())
 
@@ -205,6 +214,7 @@ class Measure:
         ]
         equal = equal_extents(kernel, assumed)
         self.values = EntryValues(self.alias, pairs, self.a, equal)
+        self.copies = ProductCopies(self.a, self.amounts, self.values).of
         self.written: set[array.LoopOp] = set()
         """Loops of which the iterations take different sizes."""
         self.effects: dict[Operation, Effect] = {}
