@@ -103,13 +103,13 @@ ELSEWHERE = (
 PARTS = (
     (
         os.path.join("scipy", "optimize"),
-        "call it outside, with compiled functions: jac=f.grad; or in a function with @mutad.opaque, whose"
-        " @mutad.rule the page `Solvers inside a model` shows",
+        "call it outside, with compiled functions: jac=f.grad; or in a function with @mutad.opaque (and"
+        " @mutad.rule, if a derivative goes through it): see the page `Solvers inside a model`",
     ),
     (
         os.path.join("numpy", "linalg"),
-        "call it in a function with @mutad.opaque that stores the results to arguments; the page `Solvers"
-        " inside a model` has the @mutad.rule of eigh",
+        "let Python run it: in a function with @mutad.opaque (and @mutad.rule, if a derivative goes through"
+        " it): the page `Solvers inside a model` has eigh and its rule",
     ),
     (
         os.path.join("scipy", "integrate"),

@@ -33,7 +33,7 @@ def forbidden(plan: Plan) -> CompileError:
         span, notes = need, []
         message += f"; {told}"
     else:
-        what = "the end of this block releases" if is_release(save.killer) else "this store kills"
+        what = "the end of this block frees" if is_release(save.killer) else "this store kills"
         message = f'{what} a value that the gradient needs, and saves="forbid"'
         span = kill_span(save)
         notes = [] if need is None else [(need, told)]

@@ -126,7 +126,7 @@ def why(save: Save) -> str:
         return needs
     target = name_overwritten(save.killer, at) or name
     if is_release(save.killer):
-        return f"the block of {line_told(at[:2], file)} releases `{name}`, {needs}"
+        return f"`{name}` is freed at the end of the block of {line_told(at[:2], file)}, {needs}"
     return f"{line_told(at[:2], file)} overwrites `{target}`, {needs}"
 
 

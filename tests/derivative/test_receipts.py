@@ -85,9 +85,11 @@ def kept_in_a_branch(x):
 def test_the_end_of_a_branch_releases_what_it_allocates() -> None:
     line = line_of(kept_in_a_branch, "if x[0]")
     for save in receipt(kept_in_a_branch, np.ones(5)).saves:
-        assert save.why.startswith(f"the block of line {line} releases `{save.name}`, ")
+        assert save.why.startswith(
+            f"`{save.name}` is freed at the end of the block of line {line}, "
+        )
         assert save.way_out is None
-    with pytest.raises(CompileError, match="the end of this block releases a value") as refused:
+    with pytest.raises(CompileError, match="the end of this block frees a value") as refused:
         receipt(kept_in_a_branch, np.ones(5), saves="forbid")
     assert refused.value.span.line == line
 

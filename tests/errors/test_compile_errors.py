@@ -132,7 +132,7 @@ def raises_nothing_again(x):
     return x
 
 
-@refused("f64[?]C", at="raise Stateful(3, x)", says="no number, string, None")
+@refused("f64[?]C", at="raise Stateful(3, x)", says="not a number, string, None")
 def raises_with_an_array_that_is_caught(x):
     try:
         raise Stateful(3, x)
@@ -140,7 +140,7 @@ def raises_with_an_array_that_is_caught(x):
         return e.code
 
 
-@refused("f64[?]C", at="raise Stateful(x, x)", says="no number, string, None")
+@refused("f64[?]C", at="raise Stateful(x, x)", says="not a number, string, None")
 def raises_with_an_array(x):
     raise Stateful(x, x)
 

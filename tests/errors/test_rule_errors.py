@@ -68,7 +68,7 @@ X = np.ones(3)
         (lambda x: memcpy(x, x[::2], 8), (X,), "must be contiguous"),
         (lambda x: memcpy(x, np.ones((2, 2)), 8), (X,), "must have 1 dimension"),
         (lambda x: memcpy(x, np.ones(2, np.float32), 8), (X,), "must have dtype f64"),
-        (lambda x: scale((x, x), x), (X,), "no number and no array"),
+        (lambda x: scale((x, x), x), (X,), "neither a number nor an array"),
     ],
 )
 def test_calls(program: Any, args: tuple[Any, ...], words: str) -> None:
@@ -274,7 +274,7 @@ def test_objects_as_arguments_of_a_function_with_a_rule() -> None:
         k = x + 1.0
         return apply(lambda v: v * k, x)
 
-    assert "no number, array or tuple" in message(loss, 2.0, gradient=True)
+    assert "not a number, array or tuple" in message(loss, 2.0, gradient=True)
 
 
 def test_singular_values_have_no_derivative() -> None:
