@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mutad import compile
+from mutad import Duplicated, compile
 
 from .timing import Call, console, interleaved, peer, seconds, table
 
@@ -24,12 +24,19 @@ def main() -> None:
     x = np.arange(3.0)
     ours = compile(energy, grad=True)
     value_and_grad, v = ours.value_and_grad, np.ones(3)
+    shadowed = Duplicated(x, np.zeros(3))
+    ours.pullback(shadowed, cotangent=1.0)
+    pullback, back = ours.pullback, ours.vjp(x)[1]
     contestants: dict[str, Call] = {
         "an empty Python function": lambda: empty(x),
         "mutad, primal": lambda: ours(x),
         "mutad, value_and_grad": lambda: value_and_grad(x),
         "mutad, jvp": lambda: ours.jvp(x, tangents={"x": v}),
         "mutad, hvp": lambda: ours.hvp(x, direction=v),
+        "mutad, pullback": lambda: pullback(shadowed, cotangent=1.0),
+        "mutad, vjp": lambda: ours.vjp(x),
+        "mutad, back": lambda: back(1.0),
+        "mutad, back with a final cotangent": lambda: back(1.0, x=v),
     }
     if (numba := peer("numba")) is not None:
         theirs = numba.njit(energy)

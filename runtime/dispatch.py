@@ -631,6 +631,13 @@ class Dispatcher:
     def arguments_of(self, values: Sequence[Any]) -> tuple[str, ...]:
         return tuple([keys.argument_key(v, n) for v, n in zip(values, self.names, strict=True)])
 
+    def known_of(self, values: Sequence[Any]) -> tuple[Era, tuple[str, ...]]:
+        """The era, and the keys of arguments."""
+        era = self.era
+        names = (*self.parameters, *era.captures.names)
+        pairs = zip(values, names, strict=True)
+        return era, tuple([keys.argument_key(value, name) for value, name in pairs])
+
     def specialize(
         self,
         values: tuple[Any, ...],
@@ -638,6 +645,7 @@ class Dispatcher:
         mode: str = "",
         lanes: int = 1,
         overlaps: keys.Overlaps | None = None,
+        known: tuple[Era, tuple[str, ...]] | None = None,
     ) -> Specialization:
         """The code for these arguments, compiled if it is not there yet.
 
@@ -646,13 +654,11 @@ class Dispatcher:
 
         `mode`: "primal", "gradient" (by default where there is `wrt`), "pullback", "vjp", "tangent" or "hvp",
         the last two with so many `lanes`, or another of the compiler's. `overlaps` are those of the values,
-        where the caller has looked at them.
+        where the caller has looked at them; `known` are the era and the keys of the arguments.
         """
-        era = self.era
+        era, arguments = known or self.known_of(values)
         mode = mode or ("gradient" if wrt else "primal")
         names = (*self.parameters, *era.captures.names)
-        pairs = zip(values, names, strict=True)
-        arguments = tuple([keys.argument_key(value, name) for value, name in pairs])
         if overlaps is None:
             overlaps = keys.overlaps_of(values)
         found = self.code_for((arguments, overlaps, wrt, mode, lanes), era, values)

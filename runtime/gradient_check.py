@@ -69,12 +69,16 @@ def check_gradient(
     With MUTAD_VERIFY=1 in the environment all of this runs on the first gradient call of each kind of
     arguments, whose arguments it then uses; the Python function runs many times.
 
+    Errors are relative to the size of the gradient in the direction (the Euclidean norm of the terms of the
+    inner product), as long as differences can tell it from rounding: see `central_differences`, and there
+    the sources. Of arguments whose gradients differ much in size, check the small one alone.
+
     Cannot see: errors that vanish in the one direction that is tried (pass other `seed`s); errors
-    below the accuracy of differences, about 1e-7 in float64; wrong gradients at points other than
-    this; kinks, where the two sides differ (move the point away from them); a function that CPython
-    itself computes with too much rounding. Where float32 is between arguments and results, steps are larger
-    and only errors above 2e-2 are seen: check in float64 too. What a function with a rule of its own computes
-    in float32 inside is not known: pass `tolerance=2e-2`.
+    below the accuracy of differences, about 1e-12 in float64 beside values of 1; wrong gradients at
+    points other than this; kinks, where the two sides differ (move the point away from them); a
+    function that CPython itself computes with too much rounding. Where float32 is between arguments and
+    results, steps are larger and only errors above 2e-2 are seen: check in float64 too. What a function
+    with a rule of its own computes in float32 inside is not known: pass `tolerance=2e-2`.
 
     Returns a report; raises GradientError, an AssertionError, that says what is wrong. The arguments
     stay as they are: all work is done on copies that share memory as they do. Of a bound method `self` is an

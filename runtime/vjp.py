@@ -54,14 +54,15 @@ def vjp(
     """Run the primal; its result, and the function that pulls cotangents back: `batch` of them at once."""
     if batch is not None:
         require_lanes(batch)
-    positions, single = dispatcher.resolve_wrt(wrt)
-    names = dispatcher.names  # looked up once: it asks whether what is outside is still the same
-    arguments = tuple([keys.argument_key(v, n) for v, n in zip(values, names, strict=True)])
+    known = era, arguments = dispatcher.known_of(values)  # once: it looks at what is outside
+    parameters, captured = dispatcher.parameters, era.captures.names
+    positions, single = keys.resolve_wrt(wrt, parameters, captured, "wrt")
+    names = (*parameters, *captured)
     for position in positions:
         keys.require_active(arguments[position], names[position])
     overlaps = keys.overlaps_of(values)
     active = with_groups(dispatcher, values, set(positions), overlaps)
-    found = dispatcher.specialize(values, active, "vjp", batch or 1)
+    found = dispatcher.specialize(values, active, "vjp", batch or 1, overlaps, known)
     if overlaps or not {*found.gradient["shadows"]} <= {*active}:
         with_groups(dispatcher, values, {*active, *found.gradient["shadows"]}, overlaps)
     places = tuple(memory.placed(v) if isinstance(v, np.ndarray) else None for v in values)

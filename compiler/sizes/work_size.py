@@ -236,7 +236,6 @@ class Measure:
         """The bytes at the peak."""
         tapes = self.tapes()
         escaping = escaping_allocations(self.kernel, self.alias)
-        products = ProductCopies(self.a, self.amounts, self.values)
         effects: dict[Operation, Effect] = {}
         for op in self.kernel.walk():
             match op:
@@ -252,7 +251,7 @@ class Measure:
                         unknown(why("how deep a recursive function goes", op))
                     )
                 case _ if type(op) in SCRATCH:
-                    effects[op] = lambda op=op: passing(products.copies(op))
+                    effects[op] = lambda op=op: passing(self.copies(op))
                 case _:
                     pass
         return self._whole(effects).peak

@@ -19,6 +19,13 @@ def one_number(x, k):
     return (np.sin(x) * x).sum() * k
 
 
+def added_up(x, k):
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += x[i] * x[i] * k
+    return total
+
+
 def of_numbers(x, k):
     return x * k + math.sin(x)
 
@@ -49,6 +56,8 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], Any]] = [
     (one_number, (V, 0.5), ("x", "k")),
     (one_number, (V, 0.5), ("k",)),
     (one_number, (V.astype(np.float32), np.float32(0.5)), ("x", "k")),
+    (added_up, (V, 0.5), ("x", "k")),
+    (added_up, (np.zeros(0), 0.5), ("x", "k")),
     (of_numbers, (0.5, np.float64(1.5)), ("x", "k")),
     (an_array, (V, 0.5), "x"),
     (an_array, (M, 0.5), ("x", "k")),

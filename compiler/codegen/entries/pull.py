@@ -36,7 +36,7 @@ def has_pull(plan: EntryPlan) -> bool:
     result = plan.results
     return (
         result["kind"] in ("scalar", "array")
-        and not result.keys() & {"list", "flag"}
+        and "list" not in result
         and (result.get("type", result.get("dtype")) in FLOATS)
     )
 
