@@ -60,7 +60,7 @@ from .available_values import is_inside
 from .primal_values import computed_again
 from .segments import value_block
 from .split import is_integer_code
-from .steps import moves_of
+from .steps import can_be_copied, moves_of
 
 
 def arrays_of(loop: array.LoopOp, alias: AliasAnalysis) -> list[SSAValue]:
@@ -81,6 +81,7 @@ def part_of(base: SSAValue, views: Sequence[SSAValue]) -> SSAValue:
     common = [v for v in chains[0] if all(v in chain for chain in chains)]
     least = min(common, key=rank_of)
     there = outlives_branches(least) and rank_of(least) < rank_of(base)
+    there = there and can_be_copied(cast("MemRefType[Attribute]", least.type))
     return least if there else base
 
 
@@ -256,13 +257,6 @@ class Outline:
             loop.attributes[activation.FLAG] = flag
         if followed:
             loop.attributes[activation.FOLLOWED] = UnitAttr()
-        later = roots_written(list(ops_later(loop)), self.alias)
-        overwritten = [
-            k
-            for k, a in enumerate(self.operands[1:])
-            if isinstance(a.type, MemRefType) and not self.alias.roots(a).isdisjoint(later)
-        ]
-        loop.attributes[activation.OVERWRITTEN] = DenseArrayBase.from_list(i64, overwritten)
         pairs = [
             (i, j)
             for (i, a), (j, b) in combinations(enumerate(self.operands), 2)
@@ -274,6 +268,13 @@ class Outline:
         mark_overlaps(step, pairs)
         private = private_functions(self.function.parent_op())
         list_effects([self.function, *private.values()], private)
+        later = roots_written(list(ops_later(loop)), self.alias)
+        overwritten = [
+            k
+            for k, a in enumerate(self.operands[1:])
+            if isinstance(a.type, MemRefType) and not self.alias.roots(a).isdisjoint(later)
+        ]
+        loop.attributes[activation.OVERWRITTEN] = DenseArrayBase.from_list(i64, overwritten)
         writes = [k.value.data - 1 for k in call.writes or ()]
         changing = [k + 1 for k in activation.in_turns(writes, moves_of(loop))]
         step.attributes[activation.CHANGING] = DenseArrayBase.from_list(i64, changing)

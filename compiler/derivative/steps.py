@@ -85,6 +85,7 @@ class RunSteps:
         for k in listed_on(loop, activation.OVERWRITTEN):
             if k not in changing:
                 arguments[k] = self.copied(arguments[k])
+        assert [a.type for a in arguments] == [a.type for a in step.body.block.args[1:]]
         live = [k - 1 for k in listed_on(step, activation.LIVE)]
         flag = cast("IntegerAttr[Any] | None", loop.attributes.get(activation.FLAG))
         steps = activation.StepsOp(
@@ -148,10 +149,31 @@ class RunSteps:
         if not type_.get_num_dims():
             return self.in_cell(self.add(memref.LoadOp.get(source, [])))
         extents = extents_of(source, self.add_outside)
-        made = self.add_outside(array.AllocOp(extents, type_.element_type))
+        order = order_of_copy(type_)
+        made = self.add_outside(array.AllocOp([extents[k] for k in order], type_.element_type))
+        if order != sorted(order):
+            zero, one = (self.add_outside(index_constant(n)) for n in (0, 1))
+            dims, rank = [order.index(k) for k in sorted(order)], len(order)
+            made = self.add_outside(array.ViewOp(made, [zero] * rank, dims, extents, [one] * rank))
+        if made.type != type_:
+            made = self.add_outside(memref.CastOp.get(made, type_))
         made.name_hint = f"{source.name_hint or 'array'}_copy"
         self.add(transfer(source, made, extents))
         return made
+
+
+def can_be_copied(type_: MemRefType[Attribute]) -> bool:
+    """Whether new memory can be laid out as the type says: in rows, along one axis, or it does not say."""
+    known = [stride for stride in array.strides_of(type_) if stride is not None]
+    return array.is_contiguous(type_) or known in ([], [1])
+
+
+def order_of_copy(type_: MemRefType[Attribute]) -> list[int]:
+    """The axes of the memory of a copy that is laid out as the type says: the one with stride 1 last."""
+    assert can_be_copied(type_)
+    strides = array.strides_of(type_)
+    order = list(range(len(strides)))
+    return order if array.is_contiguous(type_) else sorted(order, key=lambda k: strides[k] == 1)
 
 
 def listed_on(op: Operation, name: str) -> list[int]:

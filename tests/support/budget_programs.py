@@ -309,6 +309,18 @@ def some(*shape: int) -> np.ndarray:
     return CHANCE.uniform(0.2, 0.9, shape)
 
 
+def chained(x, following, turns):
+    """The steps of steps read an array, as it lies, that is overwritten after them."""
+    total = 0.0
+    for _ in range(turns):
+        k = x.shape[0] - 1
+        while k >= 0:
+            total += np.sin(x[k, 0] * total + x[k, 1])
+            k = following[k]
+        x *= 0.9
+    return total
+
+
 ROWS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
     (stencil, (some(40), 0.1, 60), ("u", "k")),
     (stencil, (some(21).astype(np.float32), np.float32(0.1), 25), ("u", "k")),
@@ -352,6 +364,8 @@ ROWS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
     (until_none_is_large, (some(30), 0.4, 0.3), ("u",)),
     (sweeps_in_a_branch, (some(9), 6, 7), ("u",)),
     (sweeps_in_a_branch, (some(9), 6, 0), ("u",)),
+    (chained, (np.asfortranarray(CHANCE.normal(size=(7, 2))), np.arange(7) - 1, 5), ("x",)),
+    (chained, (CHANCE.normal(size=(14, 6))[::2, 1::3], np.arange(7) - 1, 5), ("x",)),
 ]
 
 

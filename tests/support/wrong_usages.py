@@ -2538,10 +2538,32 @@ def scaled_whole(x):
     return float(int(1000.0 * x[0] + 0.5)) / 1000.0
 
 
-@wrong("float(text)", "the argument of float must be a scalar here", "", None)
+@wrong(
+    "float(text)",
+    "the argument of float must be a scalar here",
+    "use the number, or round(x, 3)",
+    lambda x: round(x[0], 3),
+)
 def rounds_by_a_text(x):
     text = f"{x[0]:.3f}"
     return float(text)
+
+
+@wrong("round(x, 2)", "the argument of round must be a scalar here", "the function of NumPy", None)
+def rounds_an_array(x):
+    return round(x, 2)
+
+
+def stored_product(x):
+    x[...] = np.dot(x, x)
+    return x
+
+
+@wrong(
+    "np.dot(x, x, x)", "output array is not acceptable", "out[...] = np.dot(a, b)", stored_product
+)
+def product_of_three(x):
+    return np.dot(x, x, x)
 
 
 @wrong(

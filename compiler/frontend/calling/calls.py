@@ -27,6 +27,7 @@ from ..data.lists import FixedList, ListMethod, ListObject
 from ..emitter import Emitter
 from ..expressions import Expressions
 from ..facts import Facts
+from ..formatting import Formatted
 from ..frames import RESULT, Frame, LocalFunction, Scope, Unready
 from ..joins import Maybe
 from ..library.ways_out import unknown_argument
@@ -248,6 +249,8 @@ class Calls(Expressions):
             value = library.subscript(self.e, value, ())
         if not isinstance(value, Scalar):
             way_out = "use the function of NumPy" if isinstance(value, Array) else None
+            if isinstance(value, Static) and isinstance(value.object, Formatted):
+                way_out = "texts are only printed or raised: use the number, or round(x, 3)"
             raise self.refusal(None, f"{what} must be a scalar here", way_out)
         return value
 
@@ -367,8 +370,8 @@ class Calls(Expressions):
 
     def builtin_round(self, args: list[Value], node: ast.Call) -> Value:
         if len(args) == 2 and not isinstance(args[1], NoneValue):
-            x = args[0]
-            if not isinstance(x, Scalar) or not is_python(x):
+            x = self.scalar(args[0], "the argument of round")
+            if not is_python(x):
                 if not written.is_float_like(x):
                     raise self.refusal(node, "`round` of ints to digits", "use integer division")
                 return written.round_decimals(self, x, args[1], node)
@@ -378,13 +381,9 @@ class Calls(Expressions):
 
     def rounded(self, value: Value, op: Any, name: str) -> Scalar:
         x = self.scalar(value, f"the argument of {name}")
-        if isinstance(x.constant, float):
-            try:
-                return self.e.constant(
-                    int(x.constant) if name == "int" else round(x.constant), "py_int"
-                )
-            except (ValueError, OverflowError):
-                pass
+        if isinstance(x.constant, float) and abs(x.constant) < 2.0**62:
+            whole = int(x.constant) if name == "int" else round(x.constant)
+            return self.e.constant(whole, "py_int")
         return math_functions.rounded(self.e, op, x)
 
     def builtin_isinstance(self, args: list[Value], node: ast.Call) -> Value:

@@ -26,6 +26,11 @@ MATMUL = (
     " (n?,k),(k,m?)->(n?,m?) (size {} is different from {})"
 )
 
+DOT_OUTPUT = (
+    "output array is not acceptable (must have the right datatype, number of dimensions, and be a"
+    " C-Array)"
+)
+
 
 def matmul(e: Emitter, left: Value, right: Value, out: Value | None = None) -> Value:
     """`left @ right` for vectors and matrices."""
@@ -51,6 +56,10 @@ def dot(e: Emitter, left: Value, right: Value, out: Value | None = None) -> Valu
     a, b = operand(e, left), operand(e, right)
     if isinstance(a, Scalar) or isinstance(b, Scalar):
         return elementwise.call(e, np.multiply, [a, b], {} if out is None else {"out": out})
+    if isinstance(out, Array) and (
+        out.rank != a.rank + b.rank - 2 or out.dtype != common_dtype(e, [a, b])
+    ):
+        e.fail(DOT_OUTPUT, way_out="store it instead: out[...] = np.dot(a, b)")
     if a.rank > 2 or b.rank > 2:
         found = contractions.along(e, "dot", a, b, [(a.rank - 1, max(b.rank - 2, 0))])
         return elementwise.call(e, np.positive, [found], {"out": out}) if out else found
