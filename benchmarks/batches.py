@@ -3,13 +3,16 @@
 `pushforward` has tangents side by side in the caller's arrays, `jvp` takes them along a first axis. `back` is
 the reverse sweep of `vjp` alone, whose primal ran before; of a function of one float the cotangents are eight
 numbers. Times of this thread alone, the least of many calls in turn: give BLAS one thread.
+
+A table for each mode has what eight derivatives need, over what one needs (`lane_bounds`), beside what they
+take.
 """
 
 from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +22,10 @@ from mutad import BatchDuplicated, Const, Duplicated
 
 from .derivatives import Case
 from .kernels import KERNELS
+from .lane_bounds import LANES, Bound, bounds_of
 from .timing import console, geometric_mean, interleaved, ratio, seconds, table
 
-LANES = 8
+Times = Mapping[str, float]
 MODES = ("pushforward", "jvp", "back", "hvp")
 
 
@@ -64,21 +68,44 @@ class Several:
 def main() -> None:
     heads = [head for mode in MODES for head in (mode, "")]
     found = table("eight derivatives in one call: its time, and that over one", "kernel", *heads)
-    columns: dict[str, list[float]] = {mode: [] for mode in MODES}
+    times: dict[str, dict[str, float]] = {}
     for kernel in KERNELS:
         contestants = Several(Case.of(kernel)).contestants()
-        t = interleaved(
+        t = times[kernel.name] = interleaved(
             contestants, rounds=21, seconds=0.002, pick=min, clock=time.thread_time, patience=3.0
         )
         row: list[str] = []
         for mode in MODES:
-            columns[mode].append(t[f"{mode} 8"] / t[mode])
-            row += [seconds(t[f"{mode} 8"]), ratio(columns[mode][-1])]
+            row += [seconds(t[f"{mode} 8"]), ratio(t[f"{mode} 8"] / t[mode])]
         found.add_row(kernel.name, *row)
     console.print(found)
-    for mode, figures in columns.items():
-        console.print(f"{mode}: geometric mean {geometric_mean(figures):.2f}x")
+    for mode in MODES:
+        over = geometric_mean([t[f"{mode} 8"] / t[mode] for t in times.values()])
+        console.print(f"{mode}: geometric mean {over:.2f}x")
     console.print()
+    bounds = {kernel.name: bounds_of(kernel) for kernel in KERNELS}
+    for mode in MODES:
+        show_bounds(mode, {name: of[mode] for name, of in bounds.items()}, times)
+
+
+def show_bounds(mode: str, bounds: Mapping[str, Bound], times: Mapping[str, Times]) -> None:
+    """Arithmetic and bytes of one and of eight, their ratio, the least that can be, and what is."""
+    heads = ("M additions: 1", "8", "MB: 1", "8", "need", "least", "is")
+    found = table(f"{mode}: what eight need, and take, over one", "kernel", *heads)
+    columns: dict[str, list[float]] = {"need": [], "least": [], "is": []}
+    for name, bound in bounds.items():
+        t, one, eight = times[name], bound.one, bound.eight
+        figures = {"need": bound.need, "least": eight.least_seconds / t[mode]}
+        figures["is"] = t[f"{mode} 8"] / t[mode]
+        if bound.need:
+            for head, figure in figures.items():
+                columns[head].append(figure)
+        work = (one.operations, eight.operations, one.traffic, eight.traffic)
+        shown = (f"{figure:.1f}x" if bound.need else "-" for figure in figures.values())
+        found.add_row(name, *(f"{w / 1e6:.3g}" for w in work), *shown)
+    console.print(found)
+    means = (f"{head} {geometric_mean(column):.2f}x" for head, column in columns.items())
+    console.print(f"geometric means: {', '.join(means)}\n")
 
 
 if __name__ == "__main__":
