@@ -238,10 +238,11 @@ def define_narrow(state: KernelState, name: str, lanes: int, symbol: str) -> boo
 
 
 def written(state: KernelState, name: str, function: str, lanes: int) -> str:
-    registers = max(lanes, 2)
+    registers, text = max(lanes, 2), text_of(name, function, lanes)
     for called, parameters in declared(registers).items():
-        state.intrinsic(called, vector_of(registers), parameters)
-    return text_of(name, function, lanes)
+        if f"@{called}(" in text:
+            state.intrinsic(called, vector_of(registers), parameters)
+    return text
 
 
 def text_of(name: str, function: str, lanes: int = LANES) -> str:
