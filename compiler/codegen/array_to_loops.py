@@ -56,6 +56,15 @@ def lower_map(state: KernelState, op: array.MapOp, part: Part | None = None) -> 
     extents = [state.scalar(e) for e in op.extents] if part is None else list(part.extents)
     if any((n := integer(e)) is not None and n <= 0 for e in extents):
         return
+    before = state.side_by_side
+    state.side_by_side = not all(map(is_short, extents))
+    lower_points(state, op, extents, part)
+    state.side_by_side = before
+
+
+def lower_points(
+    state: KernelState, op: array.MapOp, extents: list[str], part: Part | None
+) -> None:
     descriptors = [state.memrefs[m] for m in (*op.ins, *op.outs)]
     if op.gathers is not None:
         order = loop_order(extents, descriptors, len(op.ins))

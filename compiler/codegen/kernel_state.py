@@ -65,7 +65,7 @@ class LastBits:
     """How often was written what computes other last bits in other vectors."""
 
     calls: int = 0
-    """Functions with vector versions, which differ from those for the numbers that are left at the end."""
+    """Functions with vector versions."""
     sums: int = 0
     """Sums the order of which is free."""
     work: int = 0
@@ -75,13 +75,12 @@ class LastBits:
         """How many vectors a loop computes at once that has what came since; None: as many as LLVM likes.
 
         Sums wait for the one before, so four go on side by side; but not where as much is computed between
-        them, which would not fit the registers four times.
+        them, which would not fit the registers four times. Whether a function is computed there or read, from
+        where it was saved, changes nothing: a sum has one order.
         """
-        if self.calls > before.calls:
-            return 2
         if self.sums > before.sums:
             return 4 if self.work - before.work < MUCH_WORK else 1
-        return None
+        return 2 if self.calls > before.calls else None
 
     def more(self, *, calls: int = 0, sums: int = 0, work: int = 0) -> LastBits:
         return LastBits(self.calls + calls, self.sums + sums, self.work + work)
@@ -211,6 +210,8 @@ class KernelState:
     """The lines of the function, where they are wanted."""
     scalar_only: bool = False
     """Within a cold copy of a loop nest: no vectorization, no unrolling."""
+    side_by_side: bool = False
+    """Within a loop of which LLVM may compute several iterations at once, with vector functions."""
     plain: bool = False
     """Within a run whose results are looked at (`unguarded_runs`): zeros are not strong."""
 

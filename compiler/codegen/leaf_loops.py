@@ -24,13 +24,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref, vector
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import activation, ad, array, foreign
 from ...dialects.within import every_op
 from ..analysis.additions import Place, additions_in, is_cell, place_of
+from ..analysis.carried_cells import roles
 from ..analysis.dependence import Dependence
 from ..rules import Access, accesses, is_whole_array
+from ..rules.builders import element_of
+from ..rules.math import is_transcendental
 
 PAIRS = 160
 """Loops in which more pairs of accesses would have to be compared are left to LLVM."""
@@ -53,6 +57,8 @@ class LeafFacts:
     constants: tuple[Place, ...] = ()
     """Places that are read, and that the loop does not write: loaded before it."""
     parallel: bool = False
+    sequential: bool = False
+    """Some iteration computes with what another one writes, or does more than to compute."""
 
 
 def leaf_facts(
@@ -61,7 +67,7 @@ def leaf_facts(
     """The facts about a counted loop that contains no other; none where it may raise."""
     found: list[tuple[Access, Place]] = []
     if loop.condition_block is not None or loop.carried:
-        return LeafFacts()
+        return LeafFacts(sequential=True)
     for op in every_op(loop):
         if op is loop:
             continue
@@ -84,7 +90,7 @@ def leaf_facts(
             or is_whole_array(op)
             or (array.is_operation_that_may_raise(op) and op not in proved)
         ):
-            return LeafFacts()
+            return LeafFacts(sequential=True)
     if not any(a.kind == "write" for a, _ in found):
         return LeafFacts()
     conflicts = Conflicts(loop, dependence, [a for a, _ in found])
@@ -109,7 +115,18 @@ def leaf_facts(
     rest = [a for a, p in found if p not in places]
     writes = [a for a in rest if a.kind == "write"]
     parallel = not any(conflicts.across(w, a) for w in writes for a in rest)
-    return LeafFacts(tuple(accumulators), constants, parallel)
+    carried = any(a.op not in additions for a, p in found if p in places)
+    return LeafFacts(tuple(accumulators), constants, parallel, carried or not parallel)
+
+
+def are_side_by_side(loop: array.LoopOp, facts: LeafFacts) -> bool:
+    """Whether LLVM may compute functions of several iterations at once: none needs a float of another one."""
+    if facts.sequential or not any(map(is_transcendental, every_op(loop))):
+        return False
+    return not any(
+        (role.name == "carried" or role.ordered) and isinstance(element_of(cell), AnyFloat)
+        for cell, role in roles(loop).items()
+    )
 
 
 def is_bounded_by_memory(loop: array.LoopOp) -> bool:

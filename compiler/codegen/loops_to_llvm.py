@@ -29,7 +29,7 @@ from ..rules import is_whole_array
 from .cold_copies import CHECKED, SMALL, write_apart
 from .entries.conditions import EntryConditions
 from .kernel_state import Descriptor, KernelState, memory_type
-from .leaf_loops import LeafFacts, is_bounded_by_memory, leaf_facts
+from .leaf_loops import LeafFacts, are_side_by_side, is_bounded_by_memory, leaf_facts
 from .llvm_text import FunctionText, integer
 from .map_nest import combine, identity
 from .memory_to_llvm import RUNTIME_MEMORY, place_in_memory, support_call, takes_scratch
@@ -207,7 +207,7 @@ class LoopWriter(ABC):
         inits = [state.memrefs[c] for c in op.carried]
         carried = [("i64" if k else "ptr", inits[slot].fields[k]) for slot, k in moving]
         leaf, before = not contains_work(op), state.last_bits
-        facts = LeafFacts()
+        facts = LeafFacts(sequential=True)
         if leaf and not state.scalar_only:
             facts = leaf_facts(op, self.dependence, self.state.proved, state.fastmath)
         loop = text.begin_loop(
@@ -225,7 +225,9 @@ class LoopWriter(ABC):
         )
         self.bind_carried(op.body_carried, op, moving, list(loop.values))
         self.begin_iteration(op, loop.counter)
+        state.side_by_side = leaf and are_side_by_side(op, facts)
         self.loop_body(op, vectors=leaf and facts.parallel and may_be_vector_code(op))
+        state.side_by_side = False
         self.state.group = ""
         if not leaf:
             self.poll_iteration(op)

@@ -1,8 +1,9 @@
 """Calls of the C math library whose last bits do not depend on the loop around them.
 
 The scalar version of a function and its vector versions have different last bits, and LLVM says which of
-them runs. Where both sweeps must find the same bits (`rules.math.AGAIN`), they call the widest version alone.
-One number goes through it in the first lane, and so do narrower vectors::
+them runs. In loops that LLVM may vectorize, some numbers are left behind the vectors; which, depends on what
+is around. There, and where both sweeps must find the same bits (`rules.math.AGAIN`), calls are of the widest
+version alone. One number goes through it in the first lane, and so do narrower vectors::
 
     define internal double @mutad_exp(double %x) {
       %wide = insertelement <8 x double> splat (double 0.5), double %x, i64 0
@@ -11,8 +12,8 @@ One number goes through it in the first lane, and so do narrower vectors::
       ret double %result
     }
 
-This costs about as much as the scalar version does. The functions are not inlined: the loop vectorizer knows
-them by name.
+This costs about as much as the scalar version does. Functions of our own are written for fewer lanes, too.
+The functions are not inlined: the loop vectorizer knows them by name.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ def define(
     """Write a call of a wider version into the module; False where there is one."""
     if name in state.functions:
         return False
+    if own_math.define_narrow(state, name, lanes, version[0]):
+        return True
     plain = PLAIN.get(symbol.removesuffix("f"), 0.5)
     state.functions[name] = narrow(name, lanes, version, type_, arity_of(symbol), plain)
     return True

@@ -28,7 +28,7 @@ from .kernel_state import KernelState
 from .scalar_text import float_text
 
 LANES = 8
-VECTOR = f"<{LANES} x double>"
+"""Of the widest registers; narrower ones take AVX-512VL."""
 
 P = (
     0.5, 0.16666666666666666, 0.04166666666665131, 0.008333333333332152, 0.0013888888905922382,
@@ -50,9 +50,9 @@ LOG2_SHORT, LOG2_REST = 0.6931471805592082, 7.371002565167799e-13
 """log(2) in two parts: any exponent times the first one, of 40 bits, is exact."""
 ROUNDING = 1.5 * 2.0**52
 """A number that is added, and subtracted again, leaves the integer next to it."""
-SCALED = "llvm.x86.avx512.mask.scalef.pd.512"
-EXPONENT = "llvm.x86.avx512.mask.getexp.pd.512"
-MANTISSA = "llvm.x86.avx512.mask.getmant.pd.512"
+SCALED = "llvm.x86.avx512.mask.scalef.pd"
+EXPONENT = "llvm.x86.avx512.mask.getexp.pd"
+MANTISSA = "llvm.x86.avx512.mask.getmant.pd"
 AROUND_ONE = 0b1011
 """Mantissas from 3/4 to 3/2, NaN of negative numbers."""
 FINITE = 1000.0
@@ -64,19 +64,21 @@ ONE = 44.0
 class Lines:
     """The body of a function of vectors, line by line."""
 
-    def __init__(self) -> None:
+    def __init__(self, lanes: int) -> None:
         self.lines: list[str] = []
+        self.lanes = lanes
+        self.vector = vector_of(lanes)
 
     def value(self, text: str) -> str:
         self.lines.append(f"  %v{len(self.lines)} = {text}")
         return f"%v{len(self.lines) - 1}"
 
     def op(self, name: str, a: str, b: str) -> str:
-        return self.value(f"{name} {VECTOR} {a}, {b}")
+        return self.value(f"{name} {self.vector} {a}, {b}")
 
     def call(self, name: str, *arguments: str) -> str:
-        passed = ", ".join(f"{VECTOR} {a}" for a in arguments)
-        return self.value(f"call {VECTOR} @llvm.{name}.v8f64({passed})")
+        passed = ", ".join(f"{self.vector} {a}" for a in arguments)
+        return self.value(f"call {self.vector} @llvm.{name}.v{self.lanes}f64({passed})")
 
     def least(self, a: str, number: float) -> str:
         """The smaller one; NaN stays."""
@@ -87,26 +89,27 @@ class Lines:
         return self.bounded("fcmp olt", a, number)
 
     def bounded(self, beyond: str, a: str, number: float) -> str:
-        found = self.op(beyond, a, all_of(number))
-        return self.value(f"select <{LANES} x i1> {found}, {VECTOR} {all_of(number)}, {VECTOR} {a}")
+        return self.chosen(self.op(beyond, a, all_of(number)), all_of(number), a)
+
+    def chosen(self, condition: str, a: str, b: str) -> str:
+        v = self.vector
+        return self.value(f"select <{self.lanes} x i1> {condition}, {v} {a}, {v} {b}")
 
     def scaled(self, a: str, n: str) -> str:
         """a * 2^n."""
-        return self.value(
-            f"call {VECTOR} @{SCALED}({VECTOR} {a}, {VECTOR} {n}, {VECTOR} zeroinitializer,"
-            " i8 -1, i32 4)"
-        )
+        return self.masked(SCALED, f"{self.vector} {a}, {self.vector} {n}")
 
     def exponent(self, a: str) -> str:
-        return self.value(
-            f"call {VECTOR} @{EXPONENT}({VECTOR} {a}, {VECTOR} zeroinitializer, i8 -1, i32 4)"
-        )
+        return self.masked(EXPONENT, f"{self.vector} {a}")
 
     def mantissa(self, a: str) -> str:
-        return self.value(
-            f"call {VECTOR} @{MANTISSA}({VECTOR} {a}, i32 {AROUND_ONE}, {VECTOR} zeroinitializer,"
-            " i8 -1, i32 4)"
-        )
+        return self.masked(MANTISSA, f"{self.vector} {a}, i32 {AROUND_ONE}")
+
+    def masked(self, name: str, arguments: str) -> str:
+        """An instruction of AVX-512, of which the widest registers alone may set the rounding."""
+        rounding = ", i32 4" if self.lanes == LANES else ""
+        rest = f"{self.vector} zeroinitializer, i8 -1{rounding}"
+        return self.value(f"call {self.vector} @{name}.{64 * self.lanes}({arguments}, {rest})")
 
 
 def all_of(number: float) -> str:
@@ -163,7 +166,7 @@ def logarithm(lines: Lines) -> str:
     below = lines.op("fcmp olt", mantissa, all_of(1.0))
     k = lines.exponent("%x")
     above = lines.op("fadd", k, all_of(1.0))
-    k = lines.value(f"select <{LANES} x i1> {below}, {VECTOR} {above}, {VECTOR} {k}")
+    k = lines.chosen(below, above, k)
     f = lines.op("fsub", mantissa, all_of(1.0))
     s = lines.op("fdiv", f, lines.op("fadd", f, all_of(2.0)))
     z = lines.op("fmul", s, s)
@@ -182,16 +185,27 @@ FUNCTIONS: dict[str, Callable[[Lines], str]] = {
     "tanh": tanh,
     "log": logarithm,
 }
-DECLARED = {
-    **{
-        f"llvm.{f}.v8f64": ", ".join([VECTOR] * n)
-        for f, n in (("fma", 3), ("fabs", 1), ("copysign", 2))
-    },
-    SCALED: f"{VECTOR}, {VECTOR}, {VECTOR}, i8, i32",
-    EXPONENT: f"{VECTOR}, {VECTOR}, i8, i32",
-    MANTISSA: f"{VECTOR}, i32, {VECTOR}, i8, i32",
-}
-"""What they call, with its parameters."""
+
+
+def vector_of(lanes: int) -> str:
+    return f"<{lanes} x double>"
+
+
+def declared(lanes: int) -> dict[str, str]:
+    """What they call, with its parameters."""
+    v = vector_of(lanes)
+    last = f"{v}, i8{', i32' if lanes == LANES else ''}"
+    width = 64 * lanes
+    return {
+        f"llvm.fma.v{lanes}f64": f"{v}, {v}, {v}",
+        f"llvm.fabs.v{lanes}f64": v,
+        f"llvm.copysign.v{lanes}f64": f"{v}, {v}",
+        f"{SCALED}.{width}": f"{v}, {v}, {last}",
+        f"{EXPONENT}.{width}": f"{v}, {last}",
+        f"{MANTISSA}.{width}": f"{v}, i32, {last}",
+    }
+
+
 PREFIX = "_ZGVeN8v_mutad_vector_"
 
 
@@ -210,17 +224,43 @@ def define(state: KernelState, symbol: str) -> bool:
     if not is_own(symbol):
         return False
     if symbol not in state.functions:
-        for name, parameters in DECLARED.items():
-            state.intrinsic(name, VECTOR, parameters)
-        state.functions[symbol] = text_of(symbol)
+        state.functions[symbol] = written(state, symbol, symbol.removeprefix(PREFIX), LANES)
         state.kept_alive.append(symbol)
     return True
 
 
-def text_of(symbol: str) -> str:
-    """It names the feature that it needs: LLVM aborts where it cannot select VSCALEFPD."""
-    lines = Lines()
-    result = FUNCTIONS[symbol.removeprefix(PREFIX)](lines)
-    attributes = 'noinline nounwind willreturn memory(none) "target-features"="+avx512f"'
-    head = f"define internal {VECTOR} @{symbol}({VECTOR} %x) {attributes} {{"
-    return "\n".join([head, *lines.lines, f"  ret {VECTOR} {result}", "}"])
+def define_narrow(state: KernelState, name: str, lanes: int, symbol: str) -> bool:
+    """Write one of ours for fewer lanes, with the same bits; False where the CPU lacks the instructions."""
+    if not is_own(symbol) or "avx512vl" not in state.features:
+        return False
+    state.functions[name] = written(state, name, symbol.removeprefix(PREFIX), lanes)
+    return True
+
+
+def written(state: KernelState, name: str, function: str, lanes: int) -> str:
+    registers, text = max(lanes, 2), text_of(name, function, lanes)
+    for called, parameters in declared(registers).items():
+        if f"@{called}(" in text:
+            state.intrinsic(called, vector_of(registers), parameters)
+    return text
+
+
+def text_of(name: str, function: str, lanes: int = LANES) -> str:
+    """It names the feature that it needs: LLVM aborts where it cannot select VSCALEFPD.
+
+    One number goes through a vector of two.
+    """
+    lines = Lines(max(lanes, 2))
+    type_, parameter, ending = lines.vector, "%x", []
+    if lanes == 1:
+        type_, parameter = "double", "%alone"
+        ending = [f"  %first = extractelement {lines.vector} {{}}, i64 0"]
+        both = f"insertelement {lines.vector} splat (double 0.5), double %alone, i64 0"
+        lines.lines.append(f"  %x = {both}")
+    result = FUNCTIONS[function](lines)
+    ending = [line.format(result) for line in ending]
+    features = "+avx512f" if lanes == LANES else "+avx512f,+avx512vl"
+    attributes = f'noinline nounwind willreturn memory(none) "target-features"="{features}"'
+    head = f"define internal {type_} @{name}({type_} {parameter}) {attributes} {{"
+    end = f"  ret {type_} {'%first' if ending else result}"
+    return "\n".join([head, *lines.lines, *ending, end, "}"])

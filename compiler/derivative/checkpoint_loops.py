@@ -30,9 +30,9 @@ After::
 
 `outline_steps` writes the functions. The pass takes the loops of the top level, also those in branches, whose
 iterations save arrays: their tapes have more axes than a restart state. If there are none, it takes the loop
-that saves most. It then looks into the steps of these loops in the same way; the steps of inner loops are
-functions beside those of outer ones. There it also takes each `while` that saves anything, because what a
-step keeps must have a bound.
+that saves most; where it is one of numbers, its steps are blocks of iterations (`loop_blocks`). It then looks
+into the steps of these loops in the same way; the steps of inner loops are functions beside those of outer
+ones. There it also takes each `while` that saves anything, because what a step keeps must have a bound.
 
 Three kinds of loops are refused: those that call what cannot run twice (functions in C, `print`, recursive
 functions), those that change growable arrays or arrays that may overlap, and those in branches that use
@@ -56,7 +56,9 @@ from ...dialects import activation, ad, array, foreign
 from ..analysis.alias import AliasAnalysis
 from ..rules import writes
 from ..rules.routines import is_routine
+from ..transforms.distribute_loops import BLOCK
 from .activations import activity_of
+from .loop_blocks import in_blocks, is_loop_of_numbers
 from .outline_steps import Outline, arrays_of, decide_in_body, outlives_branches, rank_of
 from .passes import chosen, functions
 from .plan import Save
@@ -82,6 +84,8 @@ class CheckpointLoops(ModulePass):
     memory: int
     active: tuple[int, ...] | None = None
     saves: str = "minimal"
+    block: int = BLOCK
+    """Iterations of a step, in loops of numbers."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if any(isinstance(f, func.FuncOp) and is_routine(f) for f in op.ops):
@@ -91,6 +95,8 @@ class CheckpointLoops(ModulePass):
             activity = activity_of(function, active, None)  # of loops, which say more than calls do
             for loop, followed in Candidates(function, active, self.saves).loops():
                 go = decide_in_body(loop)
+                if self.block > 1 and is_loop_of_numbers(loop):
+                    loop = in_blocks(loop, self.block)
                 Outline(function, loop, activity).run(self.memory, go, followed=followed)
 
 

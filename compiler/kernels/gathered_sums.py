@@ -31,7 +31,7 @@ from ..analysis.carried_cells import Role, is_outside, roles
 from ..analysis.independence import Addition, Independence, Independent
 from ..analysis.views import strip_views
 from ..rules import Access
-from . import updates
+from .additions_to_elements import additions_to, make_local, place_of_addition, steps_of
 from .changes import changed_values, is_variable
 from .kernel import Kernel, Writer, element_of
 from .reductions import Term, meet
@@ -117,7 +117,7 @@ class Slice:
             op = op.next_op
 
     def addition(self) -> Addition:
-        found = updates.additions_to(self.loop, [strip_views(self.store.operands[1])])
+        found = additions_to(self.loop, [strip_views(self.store.operands[1])])
         (one,) = (x for x in found if x.store is self.store)
         return one
 
@@ -179,7 +179,7 @@ class GatheredSum:
 
     def write(self) -> None:
         kernel, one = self.kernel, self.slice.addition()
-        target, indices = updates.place_of_addition(one)
+        target, indices = place_of_addition(one)
         element = element_of(target)
         mine = kernel.cell(element)
         kernel.store(kernel.identity("add", element), mine)
@@ -190,11 +190,11 @@ class GatheredSum:
         steps = [
             op
             for op in every_op(self.slice.inner)
-            if op in updates.steps_of([target, *indices], self.slice.loop)
+            if op in steps_of([target, *indices], self.slice.loop)
         ]
         local = memref.AllocaOp.get(element, shape=[]).memref
         kernel.values[local] = mine
-        updates.make_local(one, local)
+        make_local(one, local)
         threads = kernel.index(device.THREADS)
         left = kernel.emit(arith.SubiOp(kernel.value(self.trips), first))
         trips = kernel.parts(kernel.at_least_zero(left), device.THREADS)

@@ -16,8 +16,9 @@ from xdsl.dialects import arith, memref
 from xdsl.ir import SSAValue
 
 from ...dialects import array, device
+from .additions_to_elements import steps_of
 from .kernel import Kernel, Writer, element_of
-from .updates import Ordered, steps_of
+from .updates import Ordered
 
 MOST = 32
 """Blocks: with more, threads would read subscripts for nothing."""

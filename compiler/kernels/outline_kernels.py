@@ -73,6 +73,7 @@ from ..analysis.independence import Addition, Independence, Independent
 from ..analysis.views import strip_views
 from ..diagnostics import refusal
 from . import map_kernels, nest_kernels, reductions, updates
+from .additions_to_elements import make_local
 from .gathered_sums import GatheredSum
 from .kernel import Kernel, Writer, blocks, describe, element_of, essence
 from .lanes import refuse_lanes
@@ -416,7 +417,7 @@ class Outliner:
             cell = host.cell(element_of(target))
             sums[cell] = Sum("add", host.emit(array.ViewOp(target, list(indices), [], [], [])))
             for one in found:
-                updates.make_local(one, cell)
+                make_local(one, cell)
         return sums
 
     # What the host still touches, and where memory is.

@@ -27,7 +27,7 @@ from functools import partial
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 from xdsl.traits import Pure
 
 from ...dialects import array, device
@@ -37,38 +37,25 @@ from ..analysis.independence import (
     Addition,
     Independence,
     Independent,
-    addition,
     may_run_in_threads,
 )
 from ..analysis.views import strip_views
 from ..rules import Access, accesses
+from .additions_to_elements import (
+    Place,
+    additions_to,
+    is_uniform,
+    place_of_addition,
+    put_before,
+    steps_of,
+)
+from .gathered_sums import gatherable
 from .kernel import Writer, zero_of
 
 MOST_SUMS = 16
 """Elements that all iterations of a loop add to: each takes 2 KiB of the block's shared memory."""
 
 # Sums.
-
-
-Place = tuple[SSAValue, tuple[SSAValue, ...]]
-"""An array, and the subscripts of an element."""
-
-
-def place_of_addition(one: Addition) -> Place:
-    return one.store.memref, tuple(one.store.indices)
-
-
-def is_uniform(one: Addition, loop: array.LoopOp) -> bool:
-    """Whether all iterations add to one element."""
-    target, indices = place_of_addition(one)
-    return all(is_outside(v, loop) for v in (target, *indices))
-
-
-def additions_to(loop: array.LoopOp, bases: Sequence[SSAValue]) -> list[Addition]:
-    """What a loop does to arrays that it only adds to (`Independent.summed`)."""
-    loads = (op for op in loop.walk() if isinstance(op, memref.LoadOp))
-    found = (addition(op, free=True) for op in loads if strip_views(op.memref) in bases)
-    return [one for one in found if one is not None]
 
 
 def make_atomic(one: Addition) -> None:
@@ -96,18 +83,6 @@ def opposite(value: SSAValue, here: Writer) -> SSAValue:
 
 def is_on_the_way(value: SSAValue, one: Addition) -> bool:
     return value is one.load.res or value.owner in one.totals
-
-
-def put_before(place: Operation, new: Operation) -> None:
-    Rewriter.insert_op(new, InsertPoint.before(place))
-
-
-def make_local(one: Addition, cell: SSAValue) -> None:
-    """Let a variable add up."""
-    here = Writer(partial(put_before, one.store), one.store.location)
-    here.store(one.store.value, cell)
-    one.load.operands = [cell]
-    Rewriter.erase_op(one.store)
 
 
 # In order.
@@ -254,18 +229,6 @@ def is_steady(op: Operation, loop: array.LoopOp, independence: Independence) -> 
     return plain and not op.regions
 
 
-def steps_of(values: Sequence[SSAValue], loop: array.LoopOp) -> set[Operation]:
-    """The ops of a loop that values are computed by."""
-    found: set[Operation] = set()
-    pending = list(values)
-    while pending:
-        owner = pending.pop().owner
-        if isinstance(owner, Operation) and owner not in found and loop.is_ancestor(owner):
-            found.add(owner)
-            pending.extend(owner.operands)
-    return found
-
-
 @dataclass(frozen=True)
 class Split:
     """The additions of a loop that iterations may meet in, by how they are made.
@@ -303,8 +266,6 @@ class Sharing:
 
     def split(self, loop: array.LoopOp, told: Independent) -> Split:
         """How each addition is made that several iterations may make to one element."""
-        from .gathered_sums import gatherable  # which reads the ops of this module
-
         found = Split([], {}, [])
         left = list[Addition]()
         for one in additions_to(loop, told.summed):

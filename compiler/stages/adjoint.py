@@ -46,7 +46,7 @@ def adjoint(c: Compilation) -> None:
         None if finals is None else tuple(finals),
         r.mode in HESSIAN,
         cotangents_at_once(r),
-        fresh=r.mode in (*HESSIAN, "gradient") and not r.options.memory,
+        fresh=r.mode in (*HESSIAN, "gradient"),
     )
     match r.mode:
         case "tangent" | "tangent-alone":
@@ -99,9 +99,11 @@ def within_budget(c: Compilation, reverse: Reverse) -> None:
     in_steps = c.module.clone()
     # A variable that steps do not hand on is a step's own: its plan knows what the variable held.
     c.run([PrivatizeCells(), CheckpointLoops(memory, active, reverse.saves)], in_steps)
-    differentiate(c, reverse, c.module)
     if not any(activation.CHECKPOINTED in op.attributes for op in in_steps.walk()):
+        differentiate(c, reverse, c.module)
         return
+    reverse = replace(reverse, fresh=False)
+    differentiate(c, reverse, c.module)
     differentiate(c, reverse, in_steps)
     function = last_function(in_steps)
     taken = [{*listed(f, "shadows")} for f in (last_function(c.module), function)]

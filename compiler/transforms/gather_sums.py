@@ -164,7 +164,7 @@ from .memory_effects import functions
 from .register_tiles import BYTES
 from .scalar_nests import shared_by_threads
 from .sum_nests import Sum, SumNest
-from .sum_tiles import write_sums
+from .sum_tiles import Tiling, write_sums
 from .tile_registers import Leaf, chain_around, innermost
 
 HEIGHTS = 3, 1
@@ -221,7 +221,7 @@ def gather(function: func.FuncOp, leaf: array.LoopOp, how: GatherSums) -> bool:
     while len(loops) > 2:
         found = SumNest(function, loops, how.fastmath).sums()
         if found and all(map(fits, found)) and any(map(pays, found)):
-            write_sums(found, how)
+            write_sums(found, Tiling(how.heights, how.widths, how.turns, how.threads))
             return True
         loops = loops[1:]
     return False

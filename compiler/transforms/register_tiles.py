@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import AnyFloat, UnitAttr, VectorType
@@ -23,9 +22,7 @@ from ...dialects import array
 from .hoist_checks import Before
 from .interchange import Writer, body_like, loop_of
 from .scalar_nests import inner_loops
-
-if TYPE_CHECKING:
-    from .tile_registers import Tiled, TileRegisters
+from .tiled_nests import Tiled
 
 ROWS = 6
 """So many rows share a vector: with it their sums fit in sixteen registers, of 256 bits, too."""
@@ -44,10 +41,11 @@ ADDITIONS = 64
 a strip of columns reads for them, each from a page of its own, is at hand for the next rows."""
 
 
-def write_tiles(nest: Tiled, how: TileRegisters) -> None:
+def write_tiles(nest: Tiled, height: int, widths: Sequence[int], *, threads: bool) -> None:
     """Put tiles before the nest, which is left with the columns that they do not cover.
 
-    Blocks of rows are independent, and say so where threads may run them.
+    A tile has so many rows, and is so many bytes wide. Blocks of rows are independent, and say so where
+    threads may run them.
     """
     before, rows, leaf = Before(nest.rows), nest.rows, nest.leaf
     first = nest.adding[0]
@@ -56,32 +54,32 @@ def write_tiles(nest: Tiled, how: TileRegisters) -> None:
     assert first.count is not None
     zero = before.constant(0)
     number = before.emit(arith.MaxSIOp(rows.count, zero))
-    strips = strips_of(how.widths, leaf.count, nest.store.value.type, before)
+    strips = strips_of(widths, leaf.count, nest.store.value.type, before)
     long, additions = worth(nest, strips[-1].lanes, before)
     tiled = before.emit(arith.SelectOp(long, number, zero))
 
-    blocks = Blocks(tiled, before.constant(BLOCK * how.rows), before)
+    blocks = Blocks(tiled, before.constant(BLOCK * height), before)
     outer, writer = body_like(rows)
     of_rows = blocks.part(outer.args[0], writer)
     steps = Blocks(first.count, additions, before)
     inner, inside = body_like(first)
     of_sums = steps.part(inner.args[0], inside)
-    full = inside.emit(arith.DivUIOp(of_rows.count, inside.constant(how.rows)))
-    done = inside.times(full, how.rows)
+    full = inside.emit(arith.DivUIOp(of_rows.count, inside.constant(height)))
+    done = inside.times(full, height)
     left = inside.emit(arith.SubiOp(of_rows.count, done))
     rest = inside.emit(arith.AddiOp(of_rows.start, done))
     for strip in strips:
         body, at = body_like(leaf)
         column = at.sum(strip.start, at.times(body.args[0], strip.lanes))
-        for height, count, start in ((how.rows, full, of_rows.start), (1, left, rest)):
+        for tall, count, start in ((height, full, of_rows.start), (1, left, rest)):
             block, here = body_like(rows)
-            row = here.emit(arith.AddiOp(start, here.times(block.args[0], height)))
-            Tile(nest, strip.vector, height, of_sums).write(row, column, here)
+            row = here.emit(arith.AddiOp(start, here.times(block.args[0], tall)))
+            Tile(nest, strip.vector, tall, of_sums).write(row, column, here)
             at.block.add_op(loop_of(count, block, rows))
         inside.block.add_op(loop_of(strip.count, body, leaf))
     writer.block.add_op(loop_of(steps.number, inner, first))
     made = loop_of(blocks.number, outer, rows)
-    as_written(made, how.threads)
+    as_written(made, threads)
     before.insert(made)
     covered = before.emit(arith.SelectOp(long, strips[-1].end(before), zero))
     leave(rows, leaf, before, number, covered)

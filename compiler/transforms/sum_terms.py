@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, UnitAttr, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..analysis.affine import Affine
+from .hoist_checks import Before
 from .interchange import Writer, is_outside
 from .raise_products import Element
-
-if TYPE_CHECKING:
-    from .sum_tiles import SumWriter
+from .sum_nests import Sum
 
 
 @dataclass(frozen=True)
@@ -46,19 +44,31 @@ class Tile:
         return added([writer.emit(memref.LoadOp.get(c, [])) for c in self.cells[row]], writer)
 
 
+@dataclass(frozen=True)
+class Where:
+    """Where the nest of a sum is that is being written."""
+
+    sum: Sum
+    before: Before
+    """Writes before the nest."""
+    signs: dict[SSAValue, int]
+    at: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    """Where each counter is, counted in the direction in which its loop runs: its sign."""
+
+
 class Terms:
     """Writes the terms of a tile, each number once."""
 
-    def __init__(self, to: SumWriter, tile: Tile | None, turned: SSAValue | None) -> None:
-        self.to = to
-        self.sum = to.sum
+    def __init__(self, where: Where, tile: Tile | None, turned: SSAValue | None) -> None:
+        self.where = where
+        self.sum = where.sum
         self.tile = tile
         self.turned = turned
         """The counter that takes turns."""
         self.known: dict[object, SSAValue] = {}
-        rows = to.sum.rows
+        rows = self.sum.rows
         self.row = None if rows is None else rows.induction
-        self.leaf = to.nest.leaf.induction
+        self.leaf = self.sum.nest.leaf.induction
 
     def write(self, writer: Writer) -> None:
         tile = self.tile
@@ -132,7 +142,7 @@ class Terms:
 
     def index(self, form: Affine, row: int, turn: int, writer: Writer, gathered: bool) -> SSAValue:
         """A subscript; `gathered`: of an element, whose summed counters stand at their beginning."""
-        offset, at, signs = 0, self.to.at, self.to.signs
+        offset, at, signs = 0, self.where.at, self.where.signs
         rest, moving = self.sum.nest.rest(form), list[tuple[SSAValue, int]]()
         summed = {loop.induction for loop in self.sum.summed} if gathered else set()
         for counter, sign in signs.items():
@@ -161,7 +171,7 @@ class Terms:
     def _combined(
         self, rest: Affine, moving: Sequence[tuple[SSAValue, int]], writer: Writer
     ) -> SSAValue:
-        total = None if rest == Affine() and moving else self.to.before.number(rest)
+        total = None if rest == Affine() and moving else self.where.before.number(rest)
         for value, factor in moving:
             term = value if factor == 1 else writer.times(value, factor)
             total = term if total is None else writer.emit(arith.AddiOp(total, term))

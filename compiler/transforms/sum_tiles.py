@@ -18,7 +18,7 @@ too, the lanes of the tile's vectors are sums of their own, added up at the end.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import UnitAttr, VectorType
@@ -29,11 +29,8 @@ from ..analysis.affine import Affine, extreme
 from .hoist_checks import Before
 from .interchange import Writer, body_like, loop_of
 from .register_tiles import Strip, as_written, leave, strips_of
-from .sum_terms import Terms, Tile, added, lanes_of, load_of
-
-if TYPE_CHECKING:
-    from .gather_sums import GatherSums
-    from .sum_nests import Place, Sum
+from .sum_nests import Place, Sum
+from .sum_terms import Terms, Tile, Where, added, lanes_of, load_of
 
 SUMS = 6
 """As many sums of one tile go side by side: more would wait for none, fewer for each other."""
@@ -42,7 +39,17 @@ ADDITIONS = 128
 """What so many additions read stays in the cache for all elements."""
 
 
-def write_sums(found: Sequence[Sum], how: GatherSums) -> None:
+@dataclass(frozen=True)
+class Tiling:
+    """What tiles look like: options of `gather_sums`."""
+
+    heights: tuple[int, ...]
+    widths: tuple[int, ...]
+    turns: int
+    threads: bool
+
+
+def write_sums(found: Sequence[Sum], how: Tiling) -> None:
     """Put a nest for each sum before the nest that has them, which is left with the last columns."""
     writers = [SumWriter(one, how) for one in found]
     for writer in writers:
@@ -58,16 +65,15 @@ def write_sums(found: Sequence[Sum], how: GatherSums) -> None:
 class SumWriter:
     """Writes the nest of one sum."""
 
-    def __init__(self, one: Sum, how: GatherSums) -> None:
+    def __init__(self, one: Sum, how: Tiling) -> None:
         self.sum = one
         self.nest = one.nest
         self.how = how
         self.before = Before(self.nest.outermost)
-        self.signs = self.nest.signs(one)
         self.zero = self.before.constant(0)
         self.counts = self._counts()
-        self.at: dict[SSAValue, SSAValue] = {}
-        """Where each counter is, counted in the direction in which its loop runs."""
+        self.where = Where(one, self.before, self.nest.signs(one))
+        self.at = self.where.at
         self.first: dict[array.LoopOp, tuple[SSAValue, SSAValue]] = {}
         """Where the loops that are summed begin, and how far they go, where that differs."""
         self.like = one.target.base.name_hint
@@ -241,7 +247,7 @@ class SumWriter:
     def _sums(self, loops: Sequence[array.LoopOp], tile: Tile, writer: Writer) -> None:
         """The loops that add, and in them what is added."""
         if not loops:
-            Terms(self, tile, None).write(writer)
+            Terms(self.where, tile, None).write(writer)
             return
         loop, *inner = loops
         start, count = self.first.get(loop, (self.zero, self.counts[loop]))
@@ -253,7 +259,7 @@ class SumWriter:
 
         def body(counter: SSAValue, at: Writer) -> None:
             self.at[loop.induction] = at.sum(start, at.times(counter, tile.turns))
-            Terms(self, tile, loop.induction).write(at)
+            Terms(self.where, tile, loop.induction).write(at)
 
         looped(full, loop, writer, body)
         done = writer.times(full, tile.turns)
@@ -287,7 +293,7 @@ class SumWriter:
 
     def _add(self, total: SSAValue, type_: Attribute, row: int, writer: Writer) -> None:
         """Add what a row got to where it is."""
-        target = Terms(self, None, None).target(row, writer)
+        target = Terms(self.where, None, None).target(row, writer)
         old = writer.emit(load_of(type_, self.sum.target.base, target))
         made = added([old, total], writer)
         if isinstance(type_, VectorType):

@@ -1,11 +1,11 @@
-// RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000}' | filecheck %s
-// RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000},reverse' --run --only squares_gradient --args 'u=[1.0,2.0], n=2, u_shadow=[1.0,1.0]' | filecheck %s --check-prefix VALUES
-// RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000},reverse' | mutad-opt -p measure-steps | filecheck %s --check-prefix SIZES
+// RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000 block=1}' | filecheck %s
+// RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000 block=1},reverse' --run --only squares_gradient --args 'u=[1.0,2.0], n=2, u_shadow=[1.0,1.0]' | filecheck %s --check-prefix VALUES
+// RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000 block=1},reverse' | mutad-opt -p measure-steps | filecheck %s --check-prefix SIZES
 
-// RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000},reverse,forward' | filecheck %s --check-prefix DOTS
-// RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000},reverse,forward' --run --only squares_gradient_tangent --args 'u=[1.0,2.0], n=2, u_shadow=[1.0,1.0], u_dot=[1.0,1.0], u_shadow_dot=[0.0,0.0]' | filecheck %s --check-prefix MOVED
+// RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000 block=1},reverse,forward' | filecheck %s --check-prefix DOTS
+// RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000 block=1},reverse,forward' --run --only squares_gradient_tangent --args 'u=[1.0,2.0], n=2, u_shadow=[1.0,1.0], u_dot=[1.0,1.0], u_shadow_dot=[0.0,0.0]' | filecheck %s --check-prefix MOVED
 
-// RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000},reverse{adjoints=true},reverse' | filecheck %s --check-prefix TWICE
+// RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000 block=1},reverse{adjoints=true},reverse' | filecheck %s --check-prefix TWICE
 
 // Whose adjoint will be taken keeps what every step needs.
 // TWICE-LABEL: @squares_gradient_gradient

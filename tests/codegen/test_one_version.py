@@ -28,6 +28,7 @@ class Texts:
     functions: dict[str, str]
     declarations: dict[str, str]
     kept_alive: list[str]
+    features: frozenset[str]
 
     def declare(self, symbol: str, line: str, origin: str) -> None:
         assert origin == "libmvec"
@@ -54,7 +55,7 @@ def elementwise(name: str, callee: str, lanes: int, arity: int) -> str:
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_every_width_has_the_same_bits(function: str) -> None:
     found = vector_math.variants(function, host().features)
-    texts = Texts({}, {}, [])
+    texts = Texts({}, {}, [], host().features)
     alone, versions = one_version.calls(texts, function, "double", found)  # pyright: ignore[reportArgumentType]
     arity = 2 if function in vector_math.BINARY else 1
     callees = [(alone, 1), *versions]

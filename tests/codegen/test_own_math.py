@@ -25,29 +25,33 @@ EDGES = [
 ]  # fmt: skip
 
 
-def text(name: str) -> str:
-    vector, symbol = own_math.VECTOR, own_math.PREFIX + name
-    declared = [f"declare {vector} @{f}({p})" for f, p in own_math.DECLARED.items()]
+def text(name: str, lanes: int = own_math.LANES) -> str:
+    vector = "double" if lanes == 1 else own_math.vector_of(lanes)
+    symbol = own_math.PREFIX + name
+    declared = [
+        f"declare {own_math.vector_of(max(lanes, 2))} @{f}({p})"
+        for f, p in own_math.declared(max(lanes, 2)).items()
+    ]
     return "\n".join(
-        [*declared, own_math.text_of(symbol), "define void @run(ptr %x, ptr %y) {",
+        [*declared, own_math.text_of(symbol, name, lanes), "define void @run(ptr %x, ptr %y) {",
          f"  %v = load {vector}, ptr %x, align 8", f"  %r = call {vector} @{symbol}({vector} %v)",
          f"  store {vector} %r, ptr %y, align 8", "  ret void", "}"]
     )  # fmt: skip
 
 
 @cache
-def linked(name: str) -> tuple[object, int]:
-    made = optimize_and_emit(text(name))
+def linked(name: str, lanes: int) -> tuple[object, int]:
+    made = optimize_and_emit(text(name, lanes))
     builder = llvm.JITLibraryBuilder().add_object_img(made).export_symbol("run")
-    library = builder.link(llvm.create_lljit_compiler(), f"own_{name}")
+    library = builder.link(llvm.create_lljit_compiler(), f"own_{name}_{lanes}")
     return library, library["run"]
 
 
-def of(name: str, x: Array) -> Array:
-    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(linked(name)[1])
+def of(name: str, x: Array, lanes: int = own_math.LANES) -> Array:
+    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(linked(name, lanes)[1])
     x = np.resize(x, -(-x.size // 8) * 8)
     y = np.empty_like(x)
-    for k in range(0, x.size, 8):
+    for k in range(0, x.size, lanes):
         call(x.ctypes.data + 8 * k, y.ctypes.data + 8 * k)
     return y
 
@@ -60,6 +64,20 @@ def ulps(name: str, x: Array) -> float:
 
 
 needs_registers = pytest.mark.skipif("avx512f" not in host().features, reason="no AVX-512 here")
+
+
+@needs_registers
+@pytest.mark.parametrize("lanes", [1, 2, 4])
+@pytest.mark.parametrize("name", own_math.FUNCTIONS)
+def test_fewer_lanes_have_the_same_bits(name: str, lanes: int) -> None:
+    x = np.concatenate(
+        [EDGES, DRAWN.uniform(-30, 30, 4000), np.exp(DRAWN.uniform(-700, 700, 4000))]
+    )
+    wide, narrow = of(name, x), of(name, x, lanes)
+    assert np.array_equal(
+        wide.view(np.int64)[~np.isnan(wide)], narrow.view(np.int64)[~np.isnan(wide)]
+    )
+    assert np.array_equal(np.isnan(wide), np.isnan(narrow))
 
 
 @needs_registers
