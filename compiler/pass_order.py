@@ -53,10 +53,12 @@ from .transforms.peel_boundaries import PeelBoundaries
 from .transforms.promote_scalars import PromoteScalars
 from .transforms.raise_adjoints import RaiseAdjoints
 from .transforms.raise_loops import RaiseLoops
+from .transforms.read_originals import ReadOriginals
 from .transforms.remove_dead import RemoveDead
 from .transforms.reorder_loops import ReorderLoops
 from .transforms.resolve_overlap import ResolveOverlap
 from .transforms.reuse_allocs import ReuseAllocs
+from .transforms.save_in_place import SaveInPlace
 from .transforms.select_stores import SelectStores
 from .transforms.select_values import SelectValues
 from .transforms.separate_sums import SeparateSums
@@ -140,7 +142,9 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     GatherAdds(),  # passes before this take maps point by point
     SeparateSums(),  # what could be gathered is no sum any more
     StoreFirst(),  # a map that gathers, or has its sums apart, touches each element once
-    StepOnTape(),  # saves are maps of their own, and what they save still goes to temporaries
+    SaveInPlace(),  # saves are maps of their own; a step may be one from a copy that is saved
+    StepOnTape(),  # what is saved still goes to temporaries
+    ReadOriginals(),  # what a step copied to overwrite it, the tape has
     FuseElementwise(),  # what it read before zeros were stored there it reads in place
     EliminateCommon(),  # views of what is gathered
     FuseRows(),  # what maps hand on stays in the cache; scratch arrays are still in their loops
@@ -170,7 +174,9 @@ FOR_CACHES = (
     *(
         SinkMaps,
         SeparateSums,
+        SaveInPlace,
         StepOnTape,
+        ReadOriginals,
         FuseRows,
         PeelBoundaries,
         TurnRows,
@@ -226,6 +232,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistRaises,
     RaiseAdjoints,
     RaiseLoops,
+    ReadOriginals,
     CarriedExtents,
     CheckClaims,
     CloseCounters,
@@ -239,6 +246,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     ReorderLoops,
     ResolveOverlap,
     ReuseAllocs,
+    SaveInPlace,
     SelectStores,
     SelectValues,
     SeparateSums,
