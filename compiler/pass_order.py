@@ -55,10 +55,12 @@ from .transforms.privatize_cells import PrivatizeCells
 from .transforms.promote_scalars import PromoteScalars
 from .transforms.raise_adjoints import RaiseAdjoints
 from .transforms.raise_loops import RaiseLoops
+from .transforms.read_originals import ReadOriginals
 from .transforms.remove_dead import RemoveDead
 from .transforms.reorder_loops import ReorderLoops
 from .transforms.resolve_overlap import ResolveOverlap
 from .transforms.reuse_allocs import ReuseAllocs
+from .transforms.save_in_place import SaveInPlace
 from .transforms.select_stores import SelectStores
 from .transforms.select_values import SelectValues
 from .transforms.separate_sums import SeparateSums
@@ -141,7 +143,9 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     GatherAdds(),  # passes before this take maps point by point
     SeparateSums(),  # after gather-adds: what it gathers needs no temporary
     StoreFirst(),  # after gathering and separating, a map touches each element once
-    StepOnTape(),  # saves are maps of their own, and what they save still goes to temporaries
+    SaveInPlace(),  # saves are maps of their own; a step may be one from a copy that is saved
+    StepOnTape(),  # what is saved still goes to temporaries
+    ReadOriginals(),  # what a step copied to overwrite it, the tape has
     FuseElementwise(),  # without the fill, a map reads the old contents in place
     EliminateCommon(),  # views of what is gathered
     FuseRows(),  # arrays between maps stay in the cache; before hoist-allocs, which moves them
@@ -171,7 +175,9 @@ FOR_CACHES = (
     *(
         SinkMaps,
         SeparateSums,
+        SaveInPlace,
         StepOnTape,
+        ReadOriginals,
         FuseRows,
         PeelBoundaries,
         TurnRows,
@@ -227,6 +233,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistRaises,
     RaiseAdjoints,
     RaiseLoops,
+    ReadOriginals,
     CarriedExtents,
     CheckClaims,
     CloseCounters,
@@ -240,6 +247,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     ReorderLoops,
     ResolveOverlap,
     ReuseAllocs,
+    SaveInPlace,
     SelectStores,
     SelectValues,
     SeparateSums,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from xdsl.dialects import memref
@@ -47,7 +47,7 @@ def step_of(push: ad.PushOp) -> Step | None:
     made = save.ins[0].owner
     if not isinstance(made, array.AllocOp) or not is_own(made, loop, tuple(save.extents)):
         return None
-    early = behind(push, made)
+    early = behind([push.tape, *push.extents], made)
     return None if early is None else found_step(push, loop, save, made, early)
 
 
@@ -163,13 +163,13 @@ def is_box(window: array.ViewOp, whole: SSAValue, store: array.MapOp) -> bool:
     return box and window.source is whole and tuple(window.extents) == tuple(store.extents)
 
 
-def behind(push: ad.PushOp, made: array.AllocOp) -> list[Operation] | None:
-    """What extents of the segment are computed of behind the array; None where it cannot go before it."""
+def behind(values: Iterable[SSAValue], made: array.AllocOp) -> list[Operation] | None:
+    """What values are computed of behind an array, in its block; None where that cannot go before it."""
     found: set[Operation] = set()
-    pending = [push.tape, *push.extents]
+    pending = list(values)
     while pending:
         op = pending.pop().owner
-        if isinstance(op, Block) or op.parent is not push.parent or op in found:
+        if isinstance(op, Block) or op.parent is not made.parent or op in found:
             continue
         if op.is_before_in_block(made):
             continue
@@ -179,6 +179,32 @@ def behind(push: ad.PushOp, made: array.AllocOp) -> list[Operation] | None:
         pending += op.operands
     assert made.parent is not None
     return [op for op in made.parent.ops if op in found]
+
+
+def rename(old: SSAValue, new: SSAValue, behind: Operation | None = None) -> list[array.ViewOp]:
+    """Use another array in place of one, and parts of it in place of parts: these, which nothing uses now.
+
+    Parts that were named before the op `behind`, in its block, are named in front of it.
+    """
+    views: list[array.ViewOp] = []
+    pending = [(old, new)]
+    while pending:
+        name, instead = pending.pop()
+        for use in list(name.uses):
+            op = use.operation
+            if not isinstance(op, array.ViewOp):
+                op.operands[use.index] = instead
+                continue
+            view = op.of(instead, lambda number: number)
+            view.location, view.result.name_hint = op.location, op.result.name_hint
+            assert op.parent is not None
+            if behind is not None and op.parent is behind.parent and op.is_before_in_block(behind):
+                op.parent.insert_op_before(view, behind)
+            else:
+                op.parent.insert_op_after(view, op)
+            pending.append((op.result, view.result))
+            views.append(op)
+    return views
 
 
 def ancestor(op: Operation, block: Block | None) -> Operation | None:

@@ -150,8 +150,9 @@ def rewrite(step: Step) -> None:
     slot = step.save.outs[0].owner
     assert isinstance(slot, Operation)
     Rewriter.erase_op(step.save)
-    for left in (slot, made):
-        remove(left)
+    if slot.results[0].first_use is None:
+        Rewriter.erase_op(slot)
+    remove(made)
 
 
 def before(op: Operation, like: Operation) -> Callable[[Operation], SSAValue]:
@@ -268,13 +269,13 @@ def copy_box(
     after.parent.insert_op_before(copy, after)
 
 
-def remove(made: Operation) -> None:
-    """Erase an array, or a part of one, whose names are not used."""
+def remove(made: array.AllocOp) -> None:
+    """Erase an array of which nothing is left but names."""
     pending: list[Operation] = [made]
     while pending:
-        op = pending[-1]
-        users = [use.operation for use in op.results[0].uses]
-        if users:
-            pending += users
+        names = [use.operation for use in pending[-1].results[0].uses]
+        assert all(isinstance(op, array.ViewOp) for op in names)
+        if names:
+            pending += names
         else:
             Rewriter.erase_op(pending.pop())

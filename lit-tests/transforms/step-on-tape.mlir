@@ -179,3 +179,29 @@ func.func @kept_when_the_tape_outlives_the_call(%n : index, %m : index, %t : !ad
   %arena = ad.detach
   func.return %arena : !ad.arena
 }
+
+// What reads the saved version goes on to read it.
+// CHECK-LABEL: @reads_what_is_saved
+// CHECK:         array.loop %k to %n
+// CHECK:           %row = array.view %saved[%k, %c0]
+// CHECK-NEXT:      array.map(%m) ins(%row : {{.*}}) outs(%{{.*}} : {{.*}}) kinds ["store"]
+func.func @reads_what_is_saved(%n : index, %m : index, %t : !ad.tape) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %u = array.alloc(%m) : memref<?xf64>
+  %saved = ad.push %t(%n, %m) : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %row = array.view %saved[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%m) ins(%u : memref<?xf64>) outs(%row : memref<?xf64, strided<[1]>>) kinds ["store"] {
+    ^bb0(%e : f64):
+      array.yield %e : f64
+    }
+    array.map(%m) ins(%row : memref<?xf64, strided<[1]>>) outs(%u : memref<?xf64>) kinds ["store"] {
+    ^bb0(%e : f64):
+      %square = arith.mulf %e, %e : f64
+      array.yield %square : f64
+    }
+    array.yield
+  }
+  func.return
+}

@@ -1,4 +1,5 @@
-"""Arrays that each step saves go from row to row of their tape (`step-on-tape`)."""
+"""Arrays that each step saves go from row to row of their tape (`step-on-tape`); what it copied is there, too
+(`read-originals`), and what it computes anew is computed there (`save-in-place`)."""
 
 import numpy as np
 from gradient_oracle import GradientPrograms
@@ -101,6 +102,58 @@ def looked_at_between(x, steps):
         inner[:] = inner * (u[2:] + u[:-2])
         total += inner.sum() * u[0]
     return total + (inner * inner).sum()
+
+
+@on("f64[N,M] 3", N="8 3 2", M="7")
+def of_a_copy(x, steps):
+    """The idiom of courses: the old field is copied, and read."""
+    u, v = x.copy(), 0.5 * x
+    for _ in range(steps):
+        un, vn = u.copy(), v.copy()
+        mid = un[1:-1, 1:-1]
+        u[1:-1, 1:-1] = mid - 0.1 * mid * (mid - un[:-2, 1:-1]) + 0.1 * vn[1:-1, 2:] * mid
+        v[1:-1, 1:-1] = vn[1:-1, 1:-1] - 0.1 * mid * (vn[1:-1, 1:-1] - vn[1:-1, :-2])
+        u[0, :] = 1.0
+        v[:, -1] = 0.5 * vn[:, 0]
+    return (u * u).sum() + (u * v).sum()
+
+
+@on("f64[N] 3", N="9 2")
+def of_a_copy_that_changes(x, steps):
+    u = x.copy()
+    for _ in range(steps):
+        un = u.copy()
+        un[0] = 0.3
+        u[1:] = un[1:] * un[:-1]
+        u[0] += un[-1]
+    return (u * u).sum()
+
+
+@on("f64[N] 3", N="9 2")
+def of_a_copy_of_what_changes(x, steps):
+    """The copy is read behind a store to what was copied."""
+    u = x.copy()
+    total = 0.0
+    for _ in range(steps):
+        un = u.copy()
+        u[1:] = u[1:] * u[:-1]
+        total += (un * u).sum()
+    return total
+
+
+@on("f64[N] 3", N="9 2")
+def of_arrays_made_anew(x, steps):
+    """Arrays of each step, saved as a whole: of sums in place, and of a product that stays."""
+    u = x.copy()
+    for _ in range(steps):
+        speed = np.zeros_like(u)
+        for k in range(2):
+            speed += (k + 1.0) * u * u
+        ratio = np.sqrt(1.0 + speed)
+        ratio /= 1.0 + u * u
+        u[:] = 0.5 * np.sin(speed) * ratio + u
+        u[0] = ratio[-1] * ratio[0]
+    return (u * u).sum()
 
 
 @on("f64[N] 3", N="10 3")
