@@ -254,7 +254,8 @@ def broken_claim(loop: array.LoopOp, dependence: Dependence) -> tuple[Operation,
                 f"`{name}` goes from one iteration of `prange` to the next",
                 "use range; sums (`s += x`) and products are the exception",
             )
-    return broken_store(loop, dependence)
+    alone = loop.count is not None and array.constant_value(loop.count) in (0, 1)
+    return None if alone else broken_store(loop, dependence)
 
 
 def broken_store(loop: array.LoopOp, dependence: Dependence) -> tuple[Operation, str, str] | None:

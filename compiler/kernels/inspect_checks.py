@@ -77,8 +77,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...dialects import array
 from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis
-from ..analysis.dependence import Dependence
 from ..analysis.carried_cells import roles
+from ..analysis.dependence import Dependence
 from ..analysis.effects import is_private
 from ..analysis.independence import Independence, Independent
 from ..rules import is_whole_array
@@ -149,10 +149,10 @@ def inspected_of_one_thread(
     for op in list(block.ops):
         if array.RAISES in op.attributes:
             continue
-        if isinstance(op, array.LoopOp) and any(map(is_check, op.walk())):
-            if is_serial(op, sharing) and any(map(placement.has, arrays_of(op))):
-                yield op
-                continue
+        checks = isinstance(op, array.LoopOp) and any(map(is_check, op.walk()))
+        if checks and is_serial(op, sharing) and any(map(placement.has, arrays_of(op))):
+            yield op
+            continue
         for inner in (b for region in op.regions for b in region.blocks):
             yield from inspected_of_one_thread(inner, sharing, placement)
 

@@ -70,8 +70,8 @@ def obstacle(
         )
     if told is None and any(array.is_operation_that_may_raise(op) for op in inside):
         return (
-            "the iterations of this loop need what others have stored, and checks in them depend on that: the "
-            "one thread that could run it cannot raise",
+            "the iterations of this loop need what others have stored, and checks in them depend on that: "
+            "the one thread that could run it cannot raise",
             "compile it with boundscheck=False if its subscripts are in range, or compile the function for "
             "the CPU",
         )

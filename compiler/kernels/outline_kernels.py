@@ -118,7 +118,7 @@ class OutlineKernels(ModulePass):
                 )
         outliners = [Outliner(op, f, deterministic=self.deterministic) for f in functions]
         agree([one.placement for one in outliners])
-        while any([one.take_serial() for one in outliners]):
+        while any(one.take_serial() for one in outliners):
             agree([one.placement for one in outliners])
         for one in outliners:
             one.run()

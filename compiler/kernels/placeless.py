@@ -26,7 +26,6 @@ KEPT = (
 """Ops that the host has arrays of the device for, or that become kernels."""
 
 
-
 def refuse_placeless(
     function: func.FuncOp,
     kernels: Sequence[Operation],

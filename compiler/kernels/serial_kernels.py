@@ -34,9 +34,7 @@ SPACED = (array.AnyView, memref.CastOp, memref.AllocaOp, array.AllocOp)
 """What makes memrefs whose memory space the kernel's writer knows."""
 
 
-def serial_loops(
-    elements: Iterable[Operation], kernels: Iterable[Operation]
-) -> list[array.LoopOp]:
+def serial_loops(elements: Iterable[Operation], kernels: Iterable[Operation]) -> list[array.LoopOp]:
     """The loops around `elements` that a thread can run, where none of these is within a kernel."""
     taken = {loop for op in kernels for loop in enclosing_loops(op)}
     fit: dict[array.LoopOp, bool] = {}

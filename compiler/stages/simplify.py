@@ -9,12 +9,17 @@ from ..transforms.vectorize_outer import VectorizeOuter
 
 def frontend(c: Compilation) -> None:
     from ..frontend.build import build_function
+    from ..frontend.library.plans import FOR_DEVICE
 
     r = c.request
     gradient = r.mode != "primal"
-    c.built = build_function(
-        r.function, r.arguments, r.overlaps, r.options, r.captured, with_rules=gradient
-    )
+    before = FOR_DEVICE.set(bool(r.options.device))
+    try:
+        c.built = build_function(
+            r.function, r.arguments, r.overlaps, r.options, r.captured, with_rules=gradient
+        )
+    finally:
+        FOR_DEVICE.reset(before)
     c.module = c.built.module
 
 

@@ -23,6 +23,19 @@ func.func @places_from_memory(%k : memref<?xindex>, %y : memref<?xf64>, %v : f64
   func.return
 }
 
+// An iteration alone meets no other.
+// CHECK-LABEL: @one_iteration
+// CHECK:         {claimed}
+func.func @one_iteration(%y : memref<1xf64>, %v : f64) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %i to %c1 do {
+    memref.store %v, %y[%c0] : memref<1xf64>
+    array.yield
+  } {claimed}
+  func.return
+}
+
 // CHECK-LABEL: @sums
 // CHECK:         {claimed}
 func.func @sums(%x : memref<?xf64>, %y : memref<?xf64>, %s : memref<f64>, %n : index, %c : i1) {

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,15 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 class Unplanned(Exception):
     """What is asked for is not compiled, or is an error of NumPy's; the reason, and the way out if any."""
+
+
+FOR_DEVICE: ContextVar[bool] = ContextVar("FOR_DEVICE", default=False)
+"""Whether what is compiled will run on a device."""
+
+
+def has_many_threads() -> bool:
+    """Whether more work costs less where all elements are gone through at once."""
+    return FOR_DEVICE.get()
 
 
 def axis_of(axis: int, rank: int) -> int:
@@ -174,7 +184,8 @@ def hash_of_word(word: str) -> int:
 
 PLANS: frozenset[Callable[..., Any]] = frozenset(
     (
-        axis_of, axes_of, moved, swapped, reversing, widened, quarters, whole, at_axis, upto, is_int,
+        has_many_threads, axis_of, axes_of, moved, swapped, reversing, widened, quarters, whole, at_axis,
+        upto, is_int,
         is_same_kind, as_float, norm_kind, weighted_dtype, scan_dtype, hash_of_word, paired,
         is_exact_in_int64, contraction,
     )

@@ -9,16 +9,38 @@ from __future__ import annotations
 
 import numpy as np
 
+from .plans import has_many_threads
+from .ranges import Independent
 from .written_matrices import Array
 
 
 def rank(a: Array, order: Array, spare: Array) -> None:
-    """The places of a vector's elements in order: by the first bits of keys, then by insertion.
+    """The places of a vector's elements in order."""
+    if has_many_threads():
+        by_counting(ordered_bits(a), order, spare)
+    else:
+        by_bits(ordered_bits(a), order, spare)
+
+
+def by_counting(keys: Array, order: Array, behind: Array) -> None:
+    """Each element goes behind those that are smaller, or equal and before it: a thread each counts them."""
+    n = keys.size
+    for i in range(n):
+        key, before = keys[i], 0
+        for j in range(n):
+            before += keys[j] < key or (keys[j] == key and j < i)
+        behind[i] = before
+    for i in Independent(n):  # pyright: ignore[reportGeneralTypeIssues, reportCallIssue]
+        order[behind[i]] = i
+
+
+def by_bits(keys: Array, order: Array, spare: Array) -> None:
+    """By the first bits of keys, then by insertion.
 
     Where that would move places too often (many elements have the same first bits, and others behind) all
     bits of the keys count.
     """
-    n, keys = a.size, ordered_bits(a)
+    n = keys.size
     for i in range(n):
         order[i] = i
     rounds, width = 0, 8 if n < 4096 else DIGIT
