@@ -9,6 +9,7 @@ loop has the value of the last iteration (`Role` says what that is).
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable, Iterable
 
 from xdsl.dialects import arith, memref, scf
@@ -18,6 +19,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ...dialects import ad, array, device
 from ..analysis.carried_cells import Role, cell_of
 from ..analysis.independence import Independent
+from ..diagnostics import line_of
 from ..rules import accesses, is_whole_array
 from ..transforms.raise_loops import is_pure
 from .kernel import Kernel, Writer, element_of, point
@@ -68,6 +70,12 @@ def obstacle(
             "take it apart into loops over elements and operations on whole arrays, or compile the function "
             "for the CPU",
         )
+    if told is None and not is_statement(loop):
+        return (
+            "this goes through its array element by element, each time with what it has stored before, so a "
+            "device would run it in a single thread",
+            "compute it outside, of a copy on the host, or compile the function for the CPU",
+        )
     if told is None:
         return (
             "the iterations of this loop need what others have stored, element by element, so a device would "
@@ -95,6 +103,15 @@ def obstacle(
             "use an array of integers and its sum, or compile the function for the CPU",
         )
     return None
+
+
+def is_statement(loop: array.LoopOp) -> bool:
+    """Whether the loop is a statement of the program, and not of a function (`np.argsort`) that it calls."""
+    at = line_of(loop)
+    if at is None:
+        return True
+    file, line, column = at
+    return linecache.getline(file, line)[column - 1 :].startswith(("for ", "while "))
 
 
 def may_run(op: Operation) -> bool:

@@ -40,6 +40,10 @@ def summed_in_order(u):
     return total
 
 
+def sorted_by_a_function(u):
+    return u[np.argsort(u)[0]]  # here
+
+
 def recursive(u, n):
     if n > 0:
         recursive(u[1:], n - 1)
@@ -61,6 +65,7 @@ ROWS: tuple[tuple[Callable[..., Any], tuple[Any, ...], str, str], ...] = (
         "need what others|one by one",
         "slices|reduction of the whole",
     ),
+    (sorted_by_a_function, (np.ones(4),), "this goes through its array", "outside, of a copy"),
     (recursive, (np.ones(4), 2), "recursive", "write it as a loop"),
     (printed, (np.ones(4),), "the array is on the device", "outside of the compiled function"),
 )
