@@ -125,9 +125,9 @@ class Runtime:
         return mutad.compile(function).parameters
 
     def kinds(self, function: FunctionType, instead: Mapping[str, str]) -> Sequence[Kind]:
-        from .runtime import annotations, dispatch
+        from .runtime import annotations, signatures
 
-        defaults = dispatch.trailing_defaults(function)
+        defaults = signatures.trailing_defaults(function)
         return annotations.annotated_kinds(function, self.parameters(function), defaults, instead)
 
     def kind(self, annotation: Any, function: FunctionType) -> Kind:

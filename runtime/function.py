@@ -32,7 +32,8 @@ from . import (
     wrappers,
 )
 from .bound import BoundMethod, partial_of
-from .dispatch import METHODS, Compiler, Dispatcher, Link, require_plain
+from .compiler_protocol import Compiler
+from .dispatch import METHODS, Dispatcher
 from .foreign_idioms import (
     ATTRIBUTES,
     OPTIONS,
@@ -46,6 +47,8 @@ from .inspection import FRAME, PAGE, Inspection
 from .jacobians import hessian as run_hessian
 from .jacobians import jacobian as run_jacobian
 from .linear_operators import linear_operator as run_linear_operator
+from .link import Link
+from .signatures import require_plain
 from .sparse_jacobians import jacobian_sparsity as find_sparsity
 from .sparse_jacobians import sparse_hessian, sparse_jacobian
 from .sparsity import Sparsity

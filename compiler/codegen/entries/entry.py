@@ -21,7 +21,7 @@ objects of its results (`result`). There is one for each *kind* of call:
   shadows and cotangents; `drop` gives back the memory that the record refers to (`handles`); `pull` does what
   `back` is asked for by users (`pull`).
 
-Each is a method of its *link* (`mutad.runtime.dispatch.Link`), whose slots it reads: on a mismatch
+Each is a method of its *link* (`mutad.runtime.link.Link`), whose slots it reads: on a mismatch
 it calls the link's `next`. So a call costs one guard for each specialization that is older.
 
 Example, for `def f(x): ...` with the key `f64[?]C`::

@@ -47,7 +47,7 @@ LINK_SLOTS = (
     "tangents",
     "wrappers",
 )
-"""The slots of `mutad.runtime.dispatch.Link`, in memory order (Python sorts them by name)."""
+"""The slots of `mutad.runtime.link.Link`, in memory order (Python sorts them by name)."""
 
 ITEM_SIZE = {name: dtype.itemsize for name, dtype in NUMPY_DTYPE.items()}
 INTEGERS = (*SIGNED, *UNSIGNED)

@@ -1,0 +1,133 @@
+"""What the runtime needs of a compiler, of which it imports nothing: the face hands one in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
+
+from . import keys
+from .captures import Captures
+
+Wanted = Callable[[Sequence[Any]], bool]
+"""Whether code is of use that assumes these forms of the arguments' extents to be 0."""
+
+
+class Compiler(Protocol):
+    """What the face hands in.
+
+    `arguments` has one key for each parameter, then one for each input that is `captured`.
+    """
+
+    def compile(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[str, ...],
+        overlaps: keys.Overlaps,
+        mode: str,
+        wrt: tuple[int, ...],
+        options: dict[str, Any],
+        captured: Captures,
+        wanted: Wanted | None = None,
+    ) -> tuple[bytes, dict[str, Any]]:
+        """Object code and metadata; where code with what it assumes is not `wanted`, that alone."""
+        ...
+
+    def watched(self, name: str) -> AbstractContextManager[None]:
+        """Around a compilation: it may show what it is doing."""
+        return nullcontext()
+
+    def entries(self, convention: str, opt: int) -> tuple[bytes, dict[str, Any]]:
+        """The entries that all code of this calling convention shares (`entry_code`)."""
+        ...
+
+    def support(self, opt: int) -> tuple[bytes, dict[str, Any]]:
+        """What all code and all entries share (`entry_code`)."""
+        ...
+
+    def stage(
+        self,
+        stage: str,
+        function: Callable[..., Any],
+        arguments: tuple[str, ...],
+        overlaps: keys.Overlaps,
+        mode: str,
+        wrt: tuple[int, ...],
+        options: dict[str, Any],
+        captured: Captures,
+    ) -> str:
+        """The text of the program after a stage."""
+        ...
+
+    def page(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[str, ...],
+        overlaps: keys.Overlaps,
+        mode: str,
+        wrt: tuple[int, ...],
+        options: dict[str, Any],
+        captured: Captures,
+        values: Sequence[Any] | None,
+        framed: bool,
+    ) -> str:
+        """The program after every stage as a page; framed, to be shown within another."""
+        ...
+
+    def dump(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[str, ...],
+        overlaps: keys.Overlaps,
+        mode: str,
+        wrt: tuple[int, ...],
+        options: dict[str, Any],
+        captured: Captures,
+    ) -> str:
+        """Write the program as the frontend makes it to where dumps are; the file."""
+        ...
+
+    def check_differentiable(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[str, ...],
+        overlaps: keys.Overlaps,
+        wrt: tuple[int, ...],
+        options: dict[str, Any],
+        captured: Captures,
+        wanted: Wanted,
+    ) -> None:
+        """CompileError where the gradient cannot be compiled; makes no code."""
+        ...
+
+    def precision(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[str, ...],
+        overlaps: keys.Overlaps,
+        mode: str,
+        wrt: tuple[int, ...],
+        options: dict[str, Any],
+        captured: Captures,
+        /,
+    ) -> tuple[str, str]:
+        """The narrowest floats that results are made of, and those of them that arguments move."""
+        return "f64", "f64"
+
+    def explain(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[str, ...],
+        overlaps: keys.Overlaps,
+        mode: str,
+        wrt: tuple[int, ...],
+        options: dict[str, Any],
+        captured: Captures,
+        values: tuple[Any, ...] | None,
+        counts: tuple[int, ...] | None = None,
+    ) -> Any:
+        """The plan: what is saved, why, how many bytes; without values the formulas alone.
+
+        `counts`: what a run counted of each save (the modes "count" and "count-split").
+        """
+        ...
