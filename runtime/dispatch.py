@@ -93,6 +93,8 @@ class Dispatcher:
     owner: weakref.ref[Any] | None = None
     flats: dict[Any, Any] = field(default_factory=dict[Any, Any])
     """By the structure of arguments that hold objects, the function of their parts (`objects`)."""
+    result_sizes: dict[tuple[Any, ...], int] = field(default_factory=dict[tuple[Any, ...], int])
+    """How many floats there were in results, by the sizes of arguments."""
     recipes: list[dict[str, Any] | None] = field(default_factory=list[dict[str, Any] | None])
     """How results with objects are put together: the different ways of all that was compiled."""
     latest: Any = None

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import keys, memory
+from . import keys, memory, result_sizes
 from .cotangents import describe
+from .diagonal_matrices import is_diagonal, ones, put_diagonal
 from .gradients import refuse_overlapping_themselves, seeds, with_groups
 from .hessian_products import value_grad_hvp
 from .keys import Array
@@ -330,12 +331,14 @@ def blocks_by(start: Start, values: tuple[Any, ...], mode: str) -> tuple[Any, li
 
 
 def cheaper(start: Start, values: tuple[Any, ...]) -> str:
-    """The mode that takes fewer runs. Which it is a run on copies says, where the result has arrays."""
+    """The mode that takes fewer runs. Which it is a run on copies says, once, where the result has arrays."""
     if start.size == 1:
         return "forward"
-    outputs = count_of_outputs(start)
+    d, outputs = start.dispatcher, count_of_outputs(start)
     if outputs is None:
-        outputs = size_of(start.own(tried(start, values)))
+        outputs = result_sizes.recall(d, values)
+    if outputs is None:
+        outputs = result_sizes.remember(d, values, size_of(start.own(tried(start, values))))
     return "forward" if start.size <= outputs else "reverse"
 
 
@@ -365,6 +368,11 @@ def by_tangents(start: Start, values: tuple[Any, ...]) -> tuple[Any, list[list[A
     lanes = start.require_lanes("tangent")
     value = plainly(start.dispatcher, values)
     blocks = blocks_of(start, start.own(value))
+    if is_diagonal(start, "tangent", lanes, blocks):
+        dots = leaves_of(start.push_beside([ones(start, lanes)]))
+        for (block,), dot in zip(blocks, dots, strict=True):
+            put_diagonal(block, dot[..., 0])
+        return value, blocks
     for elements, directions in start.units(lanes):
         for row, dots in zip(blocks, leaves_of(start.push_beside(directions)), strict=True):
             if row:
@@ -463,6 +471,13 @@ def blocks_of_hessian(start: Start, values: tuple[Any, ...]) -> tuple[Any, list[
     lanes = start.require_lanes("product")
     value = plainly(start.dispatcher, values)
     blocks = blocks_of(start, tuple(start.values[p] for p in start.wrt))
+    if is_diagonal(start, "product", lanes, blocks):
+        along = [np.moveaxis(ones(start, lanes), -1, 0)]
+        found = value_grad_hvp(
+            start.dispatcher, start.again(), start.names, along, lanes, alone=True
+        )
+        put_diagonal(blocks[0][0], found[2][0][0])
+        return value, blocks
     for elements, directions in start.units(lanes):
         stacked = [np.moveaxis(d, -1, 0) for d in directions]
         products = value_grad_hvp(

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
 
 from ...dialects import activation, ad
+from ..analysis.diagonal import DIAGONAL, is_diagonal
 from ..compilation import Compilation, last_function, returned_arguments
 from ..derivative.activation_pairs import activation_pairs
 from ..derivative.checkpoint_loops import CheckpointLoops
@@ -52,6 +53,7 @@ def adjoint(c: Compilation) -> None:
         case "tangent" | "tangent-alone":
             finals = tuple(returned_arguments(c.built.results))
             c.run([Forward(active, finals, r.options.lanes)])
+            mark_diagonal(c.module)
             if r.mode == "tangent-alone":
                 c.run([KeepTangents(), RemoveDead()])
         case "reverse-hvp":
@@ -67,6 +69,13 @@ def adjoint(c: Compilation) -> None:
         case _:
             differentiate(c, reverse, c.module)
     expand_derivatives(c)
+
+
+def mark_diagonal(module: ModuleOp) -> None:
+    """Say of a tangent function whether its Jacobian is diagonal: matrices are then made in one run."""
+    first, *others = [op for op in module.ops if isinstance(op, func.FuncOp)]
+    if not others and is_diagonal(first):
+        first.attributes[DIAGONAL] = UnitAttr()
 
 
 def cotangents_at_once(r: Request) -> int:
@@ -86,6 +95,7 @@ def differentiate(c: Compilation, reverse: Reverse, module: ModuleOp) -> None:
     c.run([Forward(reverse.active, finals, c.request.options.lanes)], module)
     if c.request.mode == "product":
         c.run([KeepProduct(), RemoveDead()], module)
+        mark_diagonal(module)
 
 
 def within_budget(c: Compilation, reverse: Reverse) -> None:

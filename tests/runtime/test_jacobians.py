@@ -371,7 +371,7 @@ def test_auto_takes_the_mode_of_fewer_runs(capsys: pytest.CaptureFixture[str]) -
 
     def announced_sum(x):
         print("run")
-        return x.sum()
+        return x.sum() ** 2
 
     def runs(call: Any) -> int:
         call()
@@ -384,6 +384,7 @@ def test_auto_takes_the_mode_of_fewer_runs(capsys: pytest.CaptureFixture[str]) -
     assert made(announced).jacobian(wide, 2).shape == (2, 12)
     assert capsys.readouterr().out.count("run") == 2  # the first for the size of the result
     assert runs(lambda: f.jacobian(wide, 2)) == 3  # the entry that knows columns has tried, too
+    assert runs(lambda: f.jacobian(wide, 2)) == 2  # the size of the result is known
     assert runs(lambda: f.jacobian(wide, 2, mode="forward")) == 2  # no plain call
     assert runs(lambda: f.jacobian(tall, 5)) == 1
     assert runs(lambda: g.jacobian(wide)) == 1

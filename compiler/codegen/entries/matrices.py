@@ -9,6 +9,10 @@
                                     H[i, first + k] = seconds[i, k]
                                     along[first + k, k] = 0
 
+    J = f.jacobian(x)           along[i, 0] = 1 for all i;  J = 0                where J is diagonal
+                                the kernel                   dots[i, k], side by side
+                                J[i, i] = dots[i, 0]
+
 They exist where nothing is stored to, for an array of `wrt` alone: then the kernel may run on the arguments
 themselves, as often as there are blocks of columns. Large arrays are for Python code
 (`runtime/jacobians.py`).
@@ -151,7 +155,7 @@ def matrix(
         whole = w.value(f"alloca [{2 * key.rank} x i64]")
         for d, extent in enumerate((*extents, *extents)):
             w.store("i64", extent, whole, 8 * d)
-        boxes.put(like(w, primal, whole, 2 * key.rank), place)
+        boxes.put(like(w, primal, whole, 2 * key.rank, is_diagonal(plan, kind)), place)
         w.require(w.value(f"icmp ne ptr {w.field('%made', 8 * place)}, null"), "failed")
     size = ITEM_SIZE[key.dtype]
 
@@ -168,7 +172,12 @@ def matrix(
     data = w.field(along, ARRAY_DATA)
     type_ = LLVM_TYPE[key.dtype]
     units = f"ptr {data}, i64 {first}, i64 {count}, i64 {lanes}"
-    w.do(f"call void @mutad_units_{size}({units}, {type_} 1.0)")
+    at_once = is_diagonal(plan, kind)
+    if at_once:
+        steps = f"ptr {data}, i64 {n}, i64 {lanes}"
+        w.do(f"call void @mutad_set_{size}({steps}, ptr {one_at(w, type_)}, i64 0)")
+    else:
+        w.do(f"call void @mutad_units_{size}({units}, {type_} 1.0)")
     for obj, many in cleared:
         bytes_ = w.value(f"mul i64 {n}, {size * many}")
         w.do(
@@ -180,14 +189,21 @@ def matrix(
     else:
         source, rows, item = tangents_of_result(w, plan, boxes, place, primal, extents, n)
     target = w.field(w.field("%made", 8 * place), ARRAY_DATA)
-    w.do(
-        f"call void @mutad_columns_{item}(ptr {target}, ptr {source}, i64 {rows}, i64 {n}, "
-        f"i64 {first}, i64 {count}, i64 {lanes})"
-    )
+    if at_once:
+        step = w.value(f"add i64 {n}, 1")
+        to = f"ptr {target}, i64 {n}, i64 {step}"
+        w.do(f"call void @mutad_set_{size}({to}, ptr {source}, i64 {lanes})")
+    else:
+        w.do(
+            f"call void @mutad_columns_{item}(ptr {target}, ptr {source}, i64 {rows}, i64 {n}, "
+            f"i64 {first}, i64 {count}, i64 {lanes})"
+        )
     if boxes.pending:
         forget(w, boxes)
-    w.do(f"call void @mutad_units_{size}({units}, {type_} 0.0)")
-    w.do(f"store i64 {w.value(f'add i64 {first}, {lanes}')}, ptr %first.at")
+    if not at_once:
+        w.do(f"call void @mutad_units_{size}({units}, {type_} 0.0)")
+    done = n if at_once else w.value(f"add i64 {first}, {lanes}")
+    w.do(f"store i64 {done}, ptr %first.at")
     w.do("br label %columns")
     w.label("all")
     boxes.made[place] = w.field("%made", 8 * place, hint="matrix")
@@ -195,11 +211,27 @@ def matrix(
     endings(w, boxes, plan.inputs, retries=True)
 
 
-def like(w: Writer, primal: str, shape: str, rank: int) -> str:
-    """A new array of this shape, with an argument's type of elements."""
+def is_diagonal(plan: EntryPlan, kind: str) -> bool:
+    """Whether a matrix has nothing but its diagonal, a Jacobian if it is as high as it is wide."""
+    (position,), dot = plan.wrt, plan.tangents.more[0]
+    key = plan.keys[position]
+    assert isinstance(key, ArrayKey)
+    alike = kind == "hessian" or (dot["dtype"], dot["rank"]) == (key.dtype, key.rank)
+    return plan.tangents.diagonal and alike
+
+
+def one_at(w: Writer, type_: str) -> str:
+    """Where a 1.0 is."""
+    at = w.value(f"alloca {type_}")
+    w.do(f"store {type_} 1.0, ptr {at}")
+    return at
+
+
+def like(w: Writer, primal: str, shape: str, rank: int, zero: bool = False) -> str:
+    """A new array of this shape, with an argument's type of elements: anything, or zeros."""
     dtype = w.field(primal, ARRAY_DTYPE)
     w.call("Py_IncRef", dtype)
-    return new_array(w, "PyArray_Empty", rank, shape, dtype, "0")
+    return new_array(w, "PyArray_Zeros" if zero else "PyArray_Empty", rank, shape, dtype, "0")
 
 
 def tangents_of_result(
@@ -225,6 +257,9 @@ def tangents_of_result(
     for extent, step in zip(reversed(shape), reversed(steps), strict=True):
         w.require(w.value(f"icmp eq i64 {step}, {rows}"), "retry")
         rows = w.value(f"mul i64 {rows}, {extent}")
+    if is_diagonal(plan, "jacobian"):
+        for extent, own in zip(shape, extents, strict=True):
+            w.require(w.value(f"icmp eq i64 {extent}, {own}"), "retry")
     enough = w.value(f"icmp sge i64 {rows}, {n}")
     w.require(w.value(f"or i1 {enough}, %forward"), "retry")
     make, made = w.fresh("make"), w.fresh("made")
@@ -235,7 +270,7 @@ def tangents_of_result(
     for d, extent in enumerate((*shape, *extents)):
         w.store("i64", extent, whole, 8 * d)
     if dot["dtype"] == key.dtype:
-        fresh = like(w, primal, whole, rank + len(extents))
+        fresh = like(w, primal, whole, rank + len(extents), is_diagonal(plan, "jacobian"))
     else:
         fresh = new(w, dot["dtype"], rank + len(extents), whole, "null", "null", "0")
     boxes.put(fresh, place)
@@ -259,7 +294,29 @@ def filling(plan: EntryPlan) -> list[str]:
     size, type_ = ITEM_SIZE[key.dtype], LLVM_TYPE[key.dtype]
     item = ITEM_SIZE[plan.results["dtype"]] if plan.mode == "tangent" else size
     memset = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
-    return [memset, units(size, type_), columns(item)]
+    return [memset, units(size, type_), columns(item), set_function(size)]
+
+
+def set_function(size: int) -> str:
+    """`target[i * step] = source[i * other]` for so many numbers."""
+    return f"""define internal void @mutad_set_{size}(
+    ptr %target, i64 %numbers, i64 %step, ptr %source, i64 %other) {COLD}{{
+entry:
+  br label %number
+number:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %number ]
+  %from = mul i64 %i, %other
+  %to = mul i64 %i, %step
+  %from.at = getelementptr i{8 * size}, ptr %source, i64 %from
+  %to.at = getelementptr i{8 * size}, ptr %target, i64 %to
+  %value = load i{8 * size}, ptr %from.at, align {size}
+  store i{8 * size} %value, ptr %to.at, align {size}
+  %i.next = add i64 %i, 1
+  %more = icmp slt i64 %i.next, %numbers
+  br i1 %more, label %number, label %done
+done:
+  ret void
+}}"""
 
 
 def units(size: int, type_: str) -> str:

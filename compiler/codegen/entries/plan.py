@@ -116,11 +116,14 @@ class Tangents:
     zeros: tuple[int, ...] = ()
     """Parameters whose shadows have no tangents, or some that are neither read nor written: of products with
     the Hessian those that are zero."""
+    diagonal: bool = False
+    """Whether each element of what is returned moves with the argument's element in its place alone."""
 
     def as_metadata(self) -> dict[str, Any]:
         moving = [list(m) for m in self.moving]
         names = ("more", "idle", "unread", "filled", "zeros")
-        return {"moving": moving, **{name: list(getattr(self, name)) for name in names}}
+        found = {"moving": moving, "diagonal": self.diagonal}
+        return {**found, **{name: list(getattr(self, name)) for name in names}}
 
 
 @dataclass(frozen=True)
@@ -175,6 +178,7 @@ class EntryPlan:
                 idle=tuple(said["tangents"]["idle"]),
                 unread=tuple(said["tangents"]["unread"]),
                 filled=tuple(said["tangents"]["filled"]),
+                diagonal=said["tangents"]["diagonal"],
             ),
             said["lanes"],
             said["driver"],

@@ -15,6 +15,7 @@ from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import SSAValue
 
+from ...analysis.diagonal import DIAGONAL
 from ...argument_keys import ArrayKey, Key, ScalarKey, TupleKey, parse
 from .plan import GradientSignature, Tangents, leaf_positions, refuse_in_tuples
 from .result import ResultSpec, arrays_and_scalars, stored_leaves
@@ -66,7 +67,17 @@ def tangents_of(
     filled = tuple(p for k, (_, p) in enumerate(moving, first) if k in listed)
     places = {p: k for k, (of, p) in enumerate(moving, first) if of == "shadow"}
     zeros = tuple(p for p in shadows if p not in places or is_idle(args[places[p]]))
-    return Tangents(tuple(taken), tuple(more), tuple(moving), leaves, idle, unread, filled, zeros)
+    return Tangents(
+        tuple(taken),
+        tuple(more),
+        tuple(moving),
+        leaves,
+        idle,
+        unread,
+        filled,
+        zeros,
+        diagonal=DIAGONAL in function.attributes,
+    )
 
 
 def is_idle(shadow: SSAValue) -> bool:
