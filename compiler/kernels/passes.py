@@ -15,6 +15,7 @@ from .outline_kernels import OutlineKernels
 from .running_sums import RunningSums
 from .same_choices import SameChoices
 from .save_bytes import SaveBytes
+from .while_on_device import WhileOnDevice
 
 DEVICE_PASSES: tuple[type[ModulePass], ...] = (
     FindExtremes,
@@ -26,6 +27,7 @@ DEVICE_PASSES: tuple[type[ModulePass], ...] = (
     OutlineKernels,
     CheckSpaces,
     BlockSums,
+    WhileOnDevice,
     CountOnDevice,
     EmulateLaunches,
 )
