@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     NoneAttr,
+    StringAttr,
     SymbolRefAttr,
     i1,
     i64,
@@ -165,6 +166,35 @@ class IsReplayedOp(IRDLOperation):
 
 
 @irdl_op_definition
+class HasConditionsOp(IRDLOperation):
+    """Whether the driver has graphs whose body the device repeats: `%able = device.has_conditions`."""
+
+    name = "device.has_conditions"
+    result = result_def(i1)
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__(result_types=[i1])
+
+
+@irdl_op_definition
+class WhileStepOp(IRDLOperation):
+    """A step of a graph that repeats a body: `device.while_step "begin" %flag : memref<1xi64, 1 : i64>`.
+
+    What is launched between "begin" and "body", and between "body" and "end", is captured. Both end with what
+    leaves in `flag` whether the body runs (once more). At "end" the graph is launched.
+    """
+
+    name = "device.while_step"
+    step = prop_def(StringAttr)
+    flag = operand_def(MemRefType)
+    assembly_format = "$step $flag attr-dict `:` type($flag)"
+
+    def __init__(self, step: str, flag: SSAValue) -> None:
+        super().__init__(operands=[flag], properties={"step": StringAttr(step)})
+
+
+@irdl_op_definition
 class FetchOp(IRDLOperation):
     """The host reads an element of device memory, and waits for it: `%x = device.fetch %a[%i] : T -> f64`."""
 
@@ -222,5 +252,16 @@ def is_kernel(op: Operation) -> bool:
 
 Device = Dialect(
     "device",
-    [ThreadOp, BlockOp, BarrierOp, LaunchOp, IsReplayedOp, FetchOp, PutOp, AtomicAddOp],
+    [
+        ThreadOp,
+        BlockOp,
+        BarrierOp,
+        LaunchOp,
+        IsReplayedOp,
+        HasConditionsOp,
+        WhileStepOp,
+        FetchOp,
+        PutOp,
+        AtomicAddOp,
+    ],
 )

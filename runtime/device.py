@@ -28,6 +28,8 @@ import numpy as np
 from . import device_products, memory, native_code, resident, result_pool
 from .cuda_error import CudaError
 from .device_text import (
+    ALL,
+    CONDITIONAL,
     CONTEXT,
     DRIVER,
     ENDED,
@@ -40,6 +42,8 @@ from .device_text import (
     NO_MEMORY,
     PLACE,
     REPLAYS,
+    SET_CONDITION,
+    SETTER,
     STREAM,
     TABLE,
     TEXT,
@@ -85,6 +89,13 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
 
 NAMES = tuple(dict.fromkeys((*FUNCTIONS, *DRIVER)))
 """All functions that a driver has to have."""
+
+CONDITIONAL_SINCE = {
+    **dict.fromkeys(CONDITIONAL, 12030),
+    "cuGraphCreate": 12000,
+    "cuStreamGetCaptureInfo": 12000,
+}
+"""The version of CUDA whose form of a function is called."""
 
 FindProducts = Callable[[], tuple[Mapping[str, int], str]]
 """Where the functions of cuBLAS are, or why there are none."""
@@ -325,7 +336,7 @@ class Driver:
                     code = self.state[ERROR]
                     if not code:
                         raise
-                    raise self.refusal(code, (*DRIVER, *GEMMS)[self.state[PLACE]]) from None
+                    raise self.refusal(code, ALL[self.state[PLACE]]) from None
                 finally:
                     handed.take_back()
                 return handed.shown(result)
@@ -339,9 +350,24 @@ class Driver:
         source = image["ptx"] or json.dumps(image)
         if image["products"]:
             self.begin_products()
+        if image["conditions"]:
+            self.begin_conditions()
         with self.lock, self.current():
             module = self.loaded(ctypes.create_string_buffer(source.encode()))
             return Kernels(self, module, image["kernels"])
+
+    def begin_conditions(self) -> None:
+        """Graphs decide how often they repeat from now on, if the driver has such graphs."""
+        if self.state[SETTER] or not all(name in self.addresses for name in CONDITIONAL):
+            return
+        with self.lock, self.current():
+            try:
+                module = self.loaded(ctypes.create_string_buffer(SET_CONDITION.encode()))
+            except CudaError:  # a driver that is too old to have what the kernel calls
+                return
+            for name in CONDITIONAL:
+                self.state[TABLE + ALL.index(name)] = self.addresses[name]
+            self.state[SETTER] = self.made("cuModuleGetFunction", module, b"mutad_set_condition")
 
     def loaded(self, data: Any) -> int:
         """A module; CudaError with what the driver's compiler says of it."""
@@ -612,5 +638,9 @@ def real() -> Driver:
         if int(status) or not address:  # pyright: ignore[reportUnknownArgumentType]
             raise CudaError(int(status), f"the NVIDIA driver has no {name}: update it")  # pyright: ignore
         found[name] = int(address)  # pyright: ignore[reportUnknownArgumentType]
+    for name, version in CONDITIONAL_SINCE.items():
+        status, address, _ = bindings.cuGetProcAddress(name.encode(), version, 0)  # pyright: ignore
+        if not int(status) and address:  # pyright: ignore[reportUnknownArgumentType]
+            found[name] = int(address)  # pyright: ignore[reportUnknownArgumentType]
     drivers["cuda"] = made = Driver("cuda", found, device_products.find)
     return made

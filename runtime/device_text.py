@@ -40,14 +40,18 @@ from __future__ import annotations
     WAITING,
     TURN,
     EVENT,
-) = range(21)
+    SETTER,
+    WHILE_GRAPH,
+    CONDITION,
+) = range(24)
 """Words of the state. `MODE`: 0, 1 (a loop is planned), 2 (captured); `DEPTH` counts planned loops in it;
 `GRAPHS` lists those that may still run; a loop is replayed from `LEAST` graphs of `UNIT` periods on; once the
 interpreter has `ENDED`, the driver is left alone. `CONTEXT` is the device's: arrays go in any thread.
 `HANDLE` is cuBLAS's, where products go there (`device_products`), and `PRODUCTS` how many have. `KERNEL`
 was launched last, or captured. `WAITING` lists blocks to be given back: whoever has the `TURN` does so.
 A capture has it from begin to end: what is given back meanwhile, by any thread, is in no graph. `EVENT`
-is what our stream waits for then."""
+is what our stream waits for then. `SETTER` is the kernel that hands a condition on to a graph, 0 where the
+driver has no conditional nodes; `WHILE_GRAPH` is being made for a `while`, `CONDITION` is its handle."""
 
 DRIVER = (
     *("cuLaunchKernel", "cuMemAllocAsync", "cuMemFreeAsync", "cuMemcpyDtoHAsync"),
@@ -59,9 +63,52 @@ DRIVER = (
 """The driver's functions, in the table's order."""
 GEMMS = ("cublasDgemm_v2", "cublasSgemm_v2")
 """Those of cuBLAS, which follow."""
-TABLE = 21
+CONDITIONAL = (
+    *("cuGraphCreate", "cuGraphConditionalHandleCreate", "cuGraphAddNode"),
+    *("cuStreamBeginCaptureToGraph", "cuStreamGetCaptureInfo"),
+)
+"""What a driver may lack, which follows: that of conditional nodes (CUDA 12.4)."""
+ALL = (*DRIVER, *GEMMS, *CONDITIONAL)
+TABLE = 24
 """The word where the table begins."""
-WORDS = TABLE + len(DRIVER) + len(GEMMS)
+WORDS = TABLE + len(ALL)
+
+CONDITIONAL_NODE, REPEATED = 13, 1
+"""Kinds: of a node with a condition, and of one whose body is repeated."""
+
+SET_CONDITION = """
+.version 7.0
+.target sm_70
+.address_size 64
+
+.extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);
+
+.visible .entry mutad_set_condition(.param .u64 handle, .param .u64 flag)
+{
+    .reg .pred %p<3>;
+    .reg .b32 %r<3>;
+    .reg .b64 %d<4>;
+    mov.u32 %r1, %tid.x;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra DONE;
+    ld.param.u64 %d1, [handle];
+    ld.param.u64 %d2, [flag];
+    cvta.to.global.u64 %d2, %d2;
+    ld.global.u64 %d3, [%d2];
+    setp.ne.u64 %p2, %d3, 0;
+    selp.u32 %r2, 1, 0, %p2;
+    {
+        .param .b64 first;
+        .param .b32 second;
+        st.param.b64 [first], %d1;
+        st.param.b32 [second], %r2;
+        call.uni cudaGraphSetConditional, (first, second);
+    }
+DONE:
+    ret;
+}
+"""
+"""The kernel that hands a flag on to a graph; what it calls is the driver's (CUDA 12.3 and later)."""
 
 OUT_OF_MEMORY = 3
 """What a kernel returns that cannot go on; the same as where the host has no memory."""
@@ -90,7 +137,7 @@ def put_word(number: int, value: str, name: str) -> str:
 
 def driver(function: str, arguments: str, name: str) -> str:
     """Call the driver; `%name` is 0, or the error that is noted."""
-    place = DRIVER.index(function)
+    place = ALL.index(function)
     return (
         word(TABLE + place, f"{name}.f", "ptr")
         + f"""  %{name}.code = call i32 %{name}.f({arguments})
@@ -393,7 +440,10 @@ leave:
 {word(STREAM, "stream", "ptr")}
 {driver("cuStreamEndCapture", "ptr %stream, ptr %graph", "ended")}
   call void @go_on_giving()
-  %broken = load ptr, ptr %graph
+  %captured.graph = load ptr, ptr %graph
+{word(WHILE_GRAPH, "parent", "ptr")}{put_word(WHILE_GRAPH, "0", "no.parent")}
+  %alone = icmp eq ptr %parent, null
+  %broken = select i1 %alone, ptr %captured.graph, ptr %parent
   %nothing = icmp eq ptr %broken, null
   br i1 %nothing, label %begin, label %destroy
 destroy:
@@ -676,6 +726,198 @@ failed:
   ret i32 %closed
 failed.too:
   ret i32 %made
+}}
+
+; A graph that repeats a body as long as the device says so. What is launched until the next step is captured.
+define i1 @mutad_device_has_conditions() {{
+{word(MODE, "mode")}{word(SETTER, "setter")}
+  %idle = icmp eq i64 %mode, 0
+  %there = icmp ne i64 %setter, 0
+  %able = and i1 %idle, %there
+  ret i1 %able
+}}
+
+define internal i32 @captures(ptr %graph) {{
+{word(STREAM, "stream", "ptr")}
+{
+    driver(
+        "cuStreamBeginCaptureToGraph",
+        "ptr %stream, ptr %graph, ptr null, ptr null, i64 0, i32 1",
+        "status",
+    )
+}
+  %bad = icmp ne i32 %status, 0
+  br i1 %bad, label %failed, label %begun
+begun:
+{put_word(MODE, "2", "captured")}{put_word(DEPTH, "0", "shallow")}
+  ret i32 0
+failed:
+  ret i32 %status
+}}
+
+; What is left of a graph that is not finished, or has been instantiated.
+define internal void @forget_while() {{
+{word(WHILE_GRAPH, "graph", "ptr")}{put_word(WHILE_GRAPH, "0", "none")}{put_word(MODE, "0", "idle")}
+{driver("cuGraphDestroy", "ptr %graph", "destroyed")}
+  call void @go_on_giving()
+  ret void
+}}
+
+define i32 @mutad_device_while_begin(ptr %flag) {{
+  %graph.at = alloca ptr
+{word(CONTEXT, "context", "ptr")}
+{driver("cuGraphCreate", "ptr %graph.at, i32 0", "created")}
+  %none = icmp ne i32 %created, 0
+  br i1 %none, label %failed, label %made
+failed:
+  ret i32 %created
+made:
+  %graph = load ptr, ptr %graph.at
+  %which = ptrtoint ptr %graph to i64
+{put_word(WHILE_GRAPH, "%which", "noted")}
+  call void @hold_back()
+  %handle.to = getelementptr i64, ptr @mutad_device_state, i64 {CONDITION}
+{
+    driver(
+        "cuGraphConditionalHandleCreate",
+        "ptr %handle.to, ptr %graph, ptr %context, i32 0, i32 1",
+        "handled",
+    )
+}
+  %unhandled = icmp ne i32 %handled, 0
+  br i1 %unhandled, label %forget, label %capture
+capture:
+  %status = call i32 @captures(ptr %graph)
+  %bad = icmp ne i32 %status, 0
+  br i1 %bad, label %forget, label %done
+forget:
+  call void @forget_while()
+  ret i32 {OUT_OF_MEMORY}
+done:
+  ret i32 0
+}}
+
+; Hand the flag on to the graph.
+define internal i32 @decide(ptr %flag) {{
+{word(SETTER, "setter", "ptr")}{word(CONDITION, "condition")}
+  %places = alloca [2 x ptr]
+  %given = alloca [2 x i64]
+  store i64 %condition, ptr %given
+  %second = getelementptr i64, ptr %given, i64 1
+  store ptr %flag, ptr %second
+  store ptr %given, ptr %places
+  %place = getelementptr ptr, ptr %places, i64 1
+  store ptr %second, ptr %place
+  %status = call i32 @mutad_device_launch(ptr %setter, i64 1, ptr %places)
+  ret i32 %status
+}}
+
+define i32 @mutad_device_while_body(ptr %flag) {{
+  %state.at = alloca i32
+  %id.at = alloca i64
+  %closed.at = alloca ptr
+  %list.at = alloca ptr
+  %count.at = alloca i64
+  %node.at = alloca ptr
+  %last.at = alloca ptr
+  %params = alloca [32 x i64], align 8
+  %decided = call i32 @decide(ptr %flag)
+  %undecided = icmp ne i32 %decided, 0
+  br i1 %undecided, label %failed, label %ask
+failed:
+  ret i32 {OUT_OF_MEMORY}
+ask:
+{word(STREAM, "stream", "ptr")}
+{
+    driver(
+        "cuStreamGetCaptureInfo",
+        "ptr %stream, ptr %state.at, ptr %id.at, ptr %closed.at, ptr %list.at, ptr %count.at",
+        "told",
+    )
+}
+  %untold = icmp ne i32 %told, 0
+  br i1 %untold, label %failed, label %last
+last:
+  %list = load ptr, ptr %list.at
+  %node = load ptr, ptr %list
+  store ptr %node, ptr %last.at
+{put_word(MODE, "0", "ended")}
+{driver("cuStreamEndCapture", "ptr %stream, ptr %closed.at", "closed")}
+  %unclosed = icmp ne i32 %closed, 0
+  br i1 %unclosed, label %forget, label %add
+add:
+{word(WHILE_GRAPH, "graph", "ptr")}{word(CONDITION, "condition")}{word(CONTEXT, "context")}
+  store [32 x i64] zeroinitializer, ptr %params
+  store i32 {CONDITIONAL_NODE}, ptr %params
+  %handle.to = getelementptr i8, ptr %params, i64 16
+  store i64 %condition, ptr %handle.to
+  %type.to = getelementptr i8, ptr %params, i64 24
+  store i32 {REPEATED}, ptr %type.to
+  %size.to = getelementptr i8, ptr %params, i64 28
+  store i32 1, ptr %size.to
+  %context.to = getelementptr i8, ptr %params, i64 40
+  store i64 %context, ptr %context.to
+{
+    driver(
+        "cuGraphAddNode",
+        "ptr %node.at, ptr %graph, ptr %last.at, ptr null, i64 1, ptr %params",
+        "added",
+    )
+}
+  %unadded = icmp ne i32 %added, 0
+  br i1 %unadded, label %forget, label %enter
+enter:
+  %bodies.at = getelementptr i8, ptr %params, i64 32
+  %bodies = load ptr, ptr %bodies.at
+  %body = load ptr, ptr %bodies
+  %status = call i32 @captures(ptr %body)
+  %bad = icmp ne i32 %status, 0
+  br i1 %bad, label %forget, label %done
+forget:
+  call void @forget_while()
+  ret i32 {OUT_OF_MEMORY}
+done:
+  ret i32 0
+}}
+
+define i32 @mutad_device_while_end(ptr %flag) {{
+  %closed.at = alloca ptr
+  %run.at = alloca ptr
+  %decided = call i32 @decide(ptr %flag)
+  %undecided = icmp ne i32 %decided, 0
+  br i1 %undecided, label %failed, label %close
+failed:
+  ret i32 {OUT_OF_MEMORY}
+close:
+{put_word(MODE, "0", "ended")}{word(STREAM, "stream", "ptr")}
+{driver("cuStreamEndCapture", "ptr %stream, ptr %closed.at", "closed")}
+  %unclosed = icmp ne i32 %closed, 0
+  br i1 %unclosed, label %forget, label %make
+forget:
+  call void @forget_while()
+  ret i32 {OUT_OF_MEMORY}
+make:
+{word(WHILE_GRAPH, "graph", "ptr")}
+{driver("cuGraphInstantiateWithFlags", "ptr %run.at, ptr %graph, i64 0", "made")}
+  call void @forget_while()
+  %unmade = icmp ne i32 %made, 0
+  br i1 %unmade, label %failed, label %keep
+keep:
+  %run = load ptr, ptr %run.at
+  %record = call ptr @mutad_libc_malloc(i64 16)
+  %none = icmp eq ptr %record, null
+  br i1 %none, label %failed, label %run.it
+run.it:
+{word(GRAPHS, "graphs", "ptr")}
+  store ptr %graphs, ptr %record
+  %own.at = getelementptr i8, ptr %record, i64 8
+  store ptr %run, ptr %own.at
+  store ptr %record, ptr %graphs.at
+{word(REPLAYS, "replays")}
+  %replayed = add i64 %replays, 1
+  store i64 %replayed, ptr %replays.at
+{driver("cuGraphLaunch", "ptr %run, ptr %stream", "status")}
+  ret i32 %status
 }}
 
 define ptr @mutad_device_malloc(ptr %ctx, i64 %bytes) {{

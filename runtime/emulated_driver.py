@@ -28,6 +28,7 @@ import numpy as np
 
 from . import device, device_products, device_text, engine
 from .device import HANDLE, NUMBER, POINTER, SIZE, Driver
+from .emulated_conditions import ConditionalGraphs
 from .emulated_streams import Event, Graph, Stream
 from .native_code import addresses_in, linked
 from .result_pool import handled_by, handler_now
@@ -121,6 +122,11 @@ MORE = {
     "cuGraphLaunch": (POINTER, POINTER),
     "cuGraphExecDestroy": (POINTER,),
     "cuGraphDestroy": (POINTER,),
+    "cuGraphCreate": (POINTER, ctypes.c_uint),
+    "cuGraphConditionalHandleCreate": (POINTER, POINTER, POINTER, ctypes.c_uint, ctypes.c_uint),
+    "cuGraphAddNode": (POINTER, POINTER, POINTER, POINTER, SIZE, POINTER),
+    "cuStreamBeginCaptureToGraph": (POINTER, POINTER, POINTER, POINTER, SIZE, NUMBER),
+    "cuStreamGetCaptureInfo": (POINTER,) * 6,
 }
 """What compiled code alone calls."""
 
@@ -206,6 +212,7 @@ class EmulatedDriver:
         self.context_word = ctypes.c_uint64()
         self.handler = handler_now()
         """What the host's arrays have their memory from, while a call's are the device's."""
+        self.graphs = ConditionalGraphs(self)
         self.unexpected: list[BaseException] = []
         """Errors of the emulation itself."""
         self.functions: dict[str, Any] = {}
@@ -359,8 +366,12 @@ class EmulatedDriver:
     # Modules.
 
     def cuModuleLoadDataEx(self, place: int, data: int, count: int, asked: int, given: int) -> None:
-        image = json.loads(ctypes.string_at(data))
-        found: dict[str, Function] = {}
+        source, found = ctypes.string_at(data), dict[str, Function]()
+        if source.decode() == device_text.SET_CONDITION:
+            found = {"mutad_set_condition": self.graphs.setter()}
+            self.handle(found, place)
+            return
+        image = json.loads(source)
         if any(8 * len(kinds) > MOST_PARAMETERS for kinds in image.get("parameters", ())):
             self.say("Formal parameter space overflowed", count, asked, given)
             raise Refused(INVALID_PTX)
@@ -498,7 +509,7 @@ class EmulatedDriver:
             raise Refused(INVALID_VALUE)
         given = self.copied(function, parameters)
 
-        if self.watch is not None:
+        if self.watch is not None and function.ir:
             self.stream(stream).drain()  # what it is given may have gone when its turn comes
             with handled_by(self.handler):
                 self.watch(function, given[1], gx)
@@ -604,7 +615,35 @@ class EmulatedDriver:
             raise Refused(INVALID_VALUE)
         graph, found.capturing, self.captured = found.capturing, None, None
         self.captured_word.value = 0
-        self.handle(graph, place)
+        known = [handle for handle, thing in self.handles.items() if thing is graph]
+        if known:
+            put(place, known[0])
+        else:
+            self.handle(graph, place)
+
+    def cuGraphCreate(self, place: int, flags: int) -> None:
+        self.handle(Graph(), place)
+
+    def cuStreamBeginCaptureToGraph(self, stream: int, graph: int, *rest: Any) -> None:
+        if any(rest[:3]):
+            raise Refused(INVALID_VALUE)
+        self.captured = self.stream(stream)
+        self.captured.capturing = self.known(graph, Graph)
+        self.captured_word.value = 1
+
+    def cuStreamGetCaptureInfo(self, stream: int, *places: int) -> None:
+        graph = self.stream(stream).capturing
+        if graph is None:
+            raise Refused(INVALID_VALUE)
+        self.graphs.tell(graph, places)
+
+    def cuGraphConditionalHandleCreate(
+        self, place: int, graph: int, context: int, default: int, flags: int
+    ) -> None:
+        self.graphs.new_handle(self.known(graph, Graph), place, default, flags)
+
+    def cuGraphAddNode(self, place: int, graph: int, *rest: Any) -> None:
+        self.graphs.add(self.known(graph, Graph), place, *rest)
 
     def cuGraphInstantiateWithFlags(self, place: int, graph: int, flags: int) -> None:
         self.handle(list(self.known(graph, Graph).steps), place)
@@ -618,8 +657,8 @@ class EmulatedDriver:
         del self.handles[run]
 
     def cuGraphDestroy(self, graph: int) -> None:
-        self.known(graph, Graph)
-        del self.handles[graph]
+        owned = self.graphs.within(self.known(graph, Graph))
+        self.handles = {k: h for k, h in self.handles.items() if not any(h is g for g in owned)}
 
 
 ATTRIBUTES = {
@@ -642,7 +681,7 @@ WITHOUT = {
 IN_CONTEXT = {*device.FUNCTIONS, *MORE, *CUBLAS} - WITHOUT
 CAPTURED = {
     *device_text.GEMMS, "cuLaunchKernel", "cuMemsetD8Async", "cuMemsetD16Async", "cuMemsetD32Async",
-    "cuMemcpyDtoDAsync", "cuStreamEndCapture", "cuGetErrorName",
+    "cuMemcpyDtoDAsync", "cuStreamEndCapture", "cuGetErrorName", "cuStreamGetCaptureInfo",
 }  # fmt: skip
 """Functions that may be called while a stream is captured (copies of memory that is paged may not)."""
 NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)

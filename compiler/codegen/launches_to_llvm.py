@@ -60,6 +60,11 @@ def multiplies(module: ModuleOp) -> bool:
     return any(device.PRODUCT in op.attributes for op in module.walk())
 
 
+def repeats(module: ModuleOp) -> bool:
+    """Whether there are graphs that decide how often they repeat."""
+    return any(isinstance(op, device.WhileStepOp) for op in module.walk())
+
+
 def is_on_device(type_: Attribute) -> bool:
     """Whether the memory of a memref is the device's."""
     return isinstance(type_, MemRefType) and device.space_of(type_) == device.GLOBAL
@@ -135,6 +140,15 @@ def given_as(state: KernelState, value: SSAValue) -> list[tuple[str, str]]:
 def lower_is_replayed(state: KernelState, op: device.IsReplayedOp) -> None:
     numbers = f"i64 {state.scalars[op.count]}", f"i64 {op.period.value.data}"
     state.scalars[op.result] = call(state, "mutad_device_is_replayed", *numbers)
+
+
+def lower_has_conditions(state: KernelState, op: device.HasConditionsOp) -> None:
+    state.scalars[op.result] = call(state, "mutad_device_has_conditions")
+
+
+def lower_while_step(state: KernelState, op: device.WhileStepOp) -> None:
+    flag = f"ptr {state.memrefs[op.flag].pointer}"
+    require(state, call(state, f"mutad_device_while_{op.step.data}", flag))
 
 
 # Single elements.
@@ -305,6 +319,8 @@ OF_EITHER = (memref.LoadOp, memref.StoreOp, memref.AllocaOp, array.AllocOp, ad.P
 LAUNCH_OPS: dict[type[Operation], Callable[[KernelState, Any], None]] = {
     device.LaunchOp: lower_launch,
     device.IsReplayedOp: lower_is_replayed,
+    device.HasConditionsOp: lower_has_conditions,
+    device.WhileStepOp: lower_while_step,
     device.FetchOp: lower_fetch,
     device.PutOp: lower_put,
 }

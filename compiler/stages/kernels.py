@@ -35,7 +35,7 @@ def emulated(c: Compilation) -> None:
 
 def launches(c: Compilation) -> None:
     """Kernels leave the module: as PTX, or as machine code that the emulated driver loads."""
-    from ..codegen.launches_to_llvm import multiplies, number_kernels
+    from ..codegen.launches_to_llvm import multiplies, number_kernels, repeats
     from ..codegen.llvm_module import optimize_and_emit
     from ..kernels.count_on_device import CountOnDevice
     from ..kernels.host_kernels import (
@@ -44,12 +44,14 @@ def launches(c: Compilation) -> None:
         ranks_of_parameters,
         sizes_of_parameters,
     )
+    from ..kernels.while_on_device import WhileOnDevice
 
-    c.run([CountOnDevice()])
+    c.run([WhileOnDevice(), CountOnDevice()])
     text = "" if c.request.options.device == HOST_DRIVER else ptx(c)
     made = number_kernels(c.module)
     c.image = {"kernels": [k.sym_name.data for k in made], "ptx": text}
     c.image["products"] = multiplies(c.module)
+    c.image["conditions"] = repeats(c.module)
     if made and c.request.options.device == HOST_DRIVER:
         c.image["ir"] = "\n".join(map(str, made))
         written = host_text(made, c.request.options)

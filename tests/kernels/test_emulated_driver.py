@@ -109,7 +109,14 @@ def test_kernels_take_no_more_parameters_than_every_device_has_room_for() -> Non
     with emulated():
         driver = device.drivers["emulated"]
         image = {"kernels": ["k"], "parameters": [["i64"] * 513], "ranks": [[]], "sizes": [[]]}
-        image |= {"ptx": "", "products": False, "symbols": {}, "code": "", "ir": ""}
+        image |= {
+            "ptx": "",
+            "products": False,
+            "conditions": False,
+            "symbols": {},
+            "code": "",
+            "ir": "",
+        }
         with pytest.raises(mutad.cuda.CudaError, match=r"INVALID_PTX \(218\).*parameter space"):
             driver.load(image)
 

@@ -41,6 +41,10 @@ DECLARATIONS = {
     "mutad_device_plan": "declare i64 @mutad_device_plan(i64, i64)",
     "mutad_device_iteration": "declare i32 @mutad_device_iteration(i64)",
     "mutad_device_repeat": "declare i32 @mutad_device_repeat()",
+    "mutad_device_has_conditions": "declare i1 @mutad_device_has_conditions()",
+    "mutad_device_while_begin": "declare i32 @mutad_device_while_begin(ptr)",
+    "mutad_device_while_body": "declare i32 @mutad_device_while_body(ptr)",
+    "mutad_device_while_end": "declare i32 @mutad_device_while_end(ptr)",
 }
 
 AREA_DECLARATIONS = {
