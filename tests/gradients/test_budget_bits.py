@@ -6,8 +6,11 @@ what is computed again, and how many iterations go side by side.
 
 from __future__ import annotations
 
+import importlib
 import math
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,17 +88,18 @@ def test_vector_code_of_steps_has_the_bits_of_the_loop(
     assert found == outcome(compiled(function, None, 3), arguments, wrt)
 
 
-def no_steps(u: Array, k: float) -> float:
-    """No loop is checkpointed; what has no cotangent is 0, of the same sign."""
-    u[1:-1] = k * (u[2:] - u[:-2]) * np.where(u[1:-1] > 0.0, u[1:-1], 0.0)
-    return float((u * u).sum())
+sys.path.append(str(Path(__file__).parents[2]))
+CATALOGUE = importlib.import_module("benchmarks.programs.catalogue").PROGRAMS
+SIZES = {"lstm": 67, "lstm_loops": 67, "attention": 64, "hdiff": 32}
+"""Programs that are timed, at sizes at which a last bit, or the sign of a zero, would tell."""
 
 
-def test_zeros_have_the_sign_that_they_have_without_a_budget() -> None:
-    given = (CHANCE.normal(size=40), -0.3)
-    assert outcome(compiled(no_steps, 10**6, 3), given, ("u",)) == outcome(
-        compiled(no_steps, None, 3), given, ("u",)
-    )
+@pytest.mark.parametrize("name", SIZES)
+def test_so_has_that_of_programs_that_are_timed(name: str) -> None:
+    (program,) = (one for one in CATALOGUE if one.name == name)
+    given = program.make(SIZES[name])
+    _, found = least_of(program.function, given, program.wrt, opt=3)
+    assert found == outcome(compiled(program.function, None, 3), given, program.wrt)
 
 
 def test_a_step_of_a_loop_of_numbers_is_a_block() -> None:
