@@ -149,12 +149,18 @@ def inspected_of_one_thread(
     for op in list(block.ops):
         if array.RAISES in op.attributes:
             continue
-        checks = isinstance(op, array.LoopOp) and any(map(is_check, op.walk()))
-        if checks and is_serial(op, sharing) and any(map(placement.has, arrays_of(op))):
+        if isinstance(op, array.LoopOp) and would_be_serial(op, sharing, placement):
             yield op
             continue
         for inner in (b for region in op.regions for b in region.blocks):
             yield from inspected_of_one_thread(inner, sharing, placement)
+
+
+def would_be_serial(loop: array.LoopOp, sharing: Sharing, placement: Placement) -> bool:
+    """Whether a loop over arrays of the device has checks, and one thread would run it without them."""
+    if not any(map(is_check, loop.walk())) or not is_serial(loop, sharing):
+        return False
+    return any(map(placement.has, arrays_of(loop)))
 
 
 def is_serial(loop: array.LoopOp, sharing: Sharing) -> bool:
