@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .device_text import CONDITIONAL_NODE, REPEATED
+from .emulated_functions import INVALID_VALUE, Function, Refused
 from .emulated_streams import Graph
 
 if TYPE_CHECKING:
-    from .emulated_driver import EmulatedDriver, Function
+    from .emulated_driver import EmulatedDriver
 
 ASSIGN_DEFAULT = 1
 """The flag of a number that is set where its graph is launched."""
@@ -54,7 +55,6 @@ class ConditionalGraphs:
 
     def setter(self) -> Function:
         """The kernel that sets a number: of a flag in memory."""
-        from .emulated_driver import Function
 
         def run(parameters: Any, blocks: int, shift: int) -> None:
             handle, flag = (self.word(parameters[k]) for k in range(2))
@@ -109,8 +109,6 @@ class ConditionalGraphs:
         return ctypes.addressof(self.lists[-1])
 
     def refuse(self) -> None:
-        from .emulated_driver import INVALID_VALUE, Refused
-
         raise Refused(INVALID_VALUE)
 
     @staticmethod

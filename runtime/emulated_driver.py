@@ -21,7 +21,6 @@ import mmap
 from base64 import b64decode
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,24 @@ import numpy as np
 from . import device, device_products, device_text, engine
 from .device import HANDLE, NUMBER, POINTER, SIZE, Driver
 from .emulated_conditions import ConditionalGraphs
+from .emulated_functions import (
+    CAPTURE_UNSUPPORTED,
+    ERRORS,
+    ILLEGAL_ADDRESS,
+    INVALID_CONTEXT,
+    INVALID_DEVICE,
+    INVALID_HANDLE,
+    INVALID_PTX,
+    INVALID_VALUE,
+    MISALIGNED,
+    NOT_FOUND,
+    NOT_INITIALIZED,
+    OUT_OF_MEMORY,
+    UNKNOWN,
+    Function,
+    KeptCode,
+    Refused,
+)
 from .emulated_streams import Event, Graph, Stream
 from .native_code import addresses_in, linked
 from .result_pool import handled_by, handler_now
@@ -42,24 +59,6 @@ FAR = 1 << 44
 _numbers = itertools.count()
 """Of emulated drivers, each of which has addresses of its own."""
 
-INVALID_VALUE, OUT_OF_MEMORY, INVALID_HANDLE, ILLEGAL_ADDRESS, UNKNOWN = 1, 2, 400, 700, 999
-NOT_INITIALIZED, INVALID_DEVICE, INVALID_PTX, NOT_FOUND, MISALIGNED = 3, 101, 218, 500, 716
-INVALID_CONTEXT, CAPTURE_UNSUPPORTED, CAPTURE_INVALID = 201, 900, 901
-ERRORS = {
-    INVALID_VALUE: b"CUDA_ERROR_INVALID_VALUE",
-    OUT_OF_MEMORY: b"CUDA_ERROR_OUT_OF_MEMORY",
-    NOT_INITIALIZED: b"CUDA_ERROR_NOT_INITIALIZED",
-    INVALID_DEVICE: b"CUDA_ERROR_INVALID_DEVICE",
-    INVALID_PTX: b"CUDA_ERROR_INVALID_PTX",
-    NOT_FOUND: b"CUDA_ERROR_NOT_FOUND",
-    MISALIGNED: b"CUDA_ERROR_MISALIGNED_ADDRESS",
-    INVALID_CONTEXT: b"CUDA_ERROR_INVALID_CONTEXT",
-    CAPTURE_UNSUPPORTED: b"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
-    INVALID_HANDLE: b"CUDA_ERROR_INVALID_HANDLE",
-    ILLEGAL_ADDRESS: b"CUDA_ERROR_ILLEGAL_ADDRESS",
-    CAPTURE_INVALID: b"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
-    UNKNOWN: b"CUDA_ERROR_UNKNOWN",
-}
 GIVEN = 1 << 16
 """So many blocks may be given back between two other calls."""
 FREE = f"""
@@ -138,38 +137,6 @@ CUBLAS = {
     ),
 }
 """What there is of cuBLAS."""
-
-
-@dataclass
-class Function:
-    """A kernel of a loaded module."""
-
-    name: str
-    run: Callable[[Any, int, int], None]
-    kinds: list[str]
-    """LLVM's types of its parameters."""
-    ranks: list[int] = field(default_factory=list[int])
-    """How many extents follow each pointer."""
-    sizes: list[int] = field(default_factory=list[int])
-    """Bytes of an element of each."""
-    ir: str = ""
-    """The kernels of its module, as the compiler prints them."""
-
-
-@dataclass
-class KeptCode:
-    """The code of a module is there as long as its functions are."""
-
-    tracker: Any
-
-    def __call__(self, parameters: Any, blocks: int, shift: int) -> None: ...
-
-
-@dataclass
-class Refused(Exception):
-    """An error that the driver answers with."""
-
-    code: int
 
 
 class EmulatedDriver:
