@@ -58,7 +58,9 @@ def saver(push: ad.PushOp) -> array.MapOp | None:
         if isinstance(op, array.MapOp):
             if name in op.outs:
                 found.append(op)
-        elif not isinstance(op, memref.LoadOp | memref.DimOp):
+        elif not isinstance(op, memref.LoadOp) and (
+            not isinstance(op, memref.DimOp) or name is push.memref  # there may be one row more
+        ):
             return None
     return found[0] if len(found) == 1 else None
 
