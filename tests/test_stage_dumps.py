@@ -150,7 +150,7 @@ def test_how_not_to_go_on(dumps: dict[str, str], tmp_path: Path) -> None:
         ([simplified, "--from=simplify"], "--from needs --to"),
         ([dumps["3-plan.mlir"], "--to=llvm"], "plan only shows"),
         ([dumps["2-simplify.02-unify-extents.mlir"], "--to=llvm"], "the pass unify-extents"),
-        ([str(plain), "--to=llvm"], "a dump of MUTAD_DUMP"),
+        ([str(plain), "--to=llvm"], "no dump that MUTAD_DUMP wrote"),
         ([str(short), "--to=llvm"], "does not say: wrt"),
     ):
         assert told in refused(args)

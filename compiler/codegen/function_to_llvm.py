@@ -23,6 +23,7 @@ from ..analysis.alias import AliasAnalysis, if_blocks
 from ..analysis.dependence import Dependence
 from ..analysis.independence import Independence
 from ..names import as_hint
+from ..rules.table import ADJOINT
 from . import vector_math
 from .activation_calls import begin, lower_activation, lower_too_deep
 from .alias_scopes import AliasScopes
@@ -55,11 +56,19 @@ from .scalars_to_llvm import SCALAR_OPS
 from .steps_to_llvm import closing, lower_reverse_steps, lower_stack, lower_steps
 
 
+def is_derivative(function: func.FuncOp) -> bool:
+    """Whether it is in a module with an adjoint."""
+    module = function.parent_op()
+    return module is not None and any(ADJOINT in op.attributes for op in module.walk())
+
+
 class CodegenOptions(Protocol):
     """What code generation reads of the compilation's options."""
 
     @property
     def fastmath(self) -> bool: ...
+    @property
+    def opt(self) -> int: ...
     @property
     def parallel(self) -> bool: ...
     @property
@@ -91,6 +100,7 @@ class KernelWriter(LoopWriter):
             cpu = options.target or host()
             text = FunctionText(Metadata())
             state = KernelState(text, alias, options.fastmath, vector_math.features(cpu), memory)
+            state.in_vectors = options.opt >= 2 and is_derivative(function)
             state.debug = DebugInfo.of(state.metadata, subject) if subject else None
         else:
             state = beside.beside(alias)

@@ -210,6 +210,9 @@ class KernelState:
     """The lines of the function, where they are wanted."""
     scalar_only: bool = False
     """Within a cold copy of a loop nest: no vectorization, no unrolling."""
+    in_vectors: bool = False
+    """Numbers that vector loops leave at their end go through vector functions: in gradients, which have the
+    same bits within a budget, whose steps are other loops."""
     side_by_side: bool = False
     """Within a loop of which LLVM may compute several iterations at once, with vector functions."""
     plain: bool = False

@@ -62,12 +62,13 @@ def call_libm(
 ) -> str:
     """A call that LLVM may vectorize; `alike`: one whose bits do not depend on whether it does.
 
-    In a loop that LLVM may vectorize the numbers that are left at the end have the bits of the others: which
-    are left depends on what is around. Powers by a constant LLVM writes as products.
+    In a gradient's loop that LLVM may vectorize the numbers that are left at the end have the bits of the
+    others: which are left depends on what is around. Powers by a constant LLVM writes as products.
     """
     symbol = function if type_ == "double" else f"{function}f"
     found = vector_math.variants(symbol, state.features)
-    in_vectors = state.side_by_side and not any(a.startswith("0x") for a in args)
+    constant = any(a.startswith("0x") for a in args)
+    in_vectors = state.in_vectors and state.side_by_side and not constant
     if found and (alike or in_vectors):
         symbol, found = one_version.calls(state, symbol, type_, found)
     else:

@@ -49,6 +49,7 @@ class DeviceOptions:
     """What the code generator reads of the options: the CPU's vector functions are none of a device's."""
 
     fastmath: bool
+    opt: int = 3
     parallel: bool = False
     target: Host = DEVICE
     driver: str = ""

@@ -116,6 +116,7 @@ OPS: Ops = {
     ad.RetryIfOp: checks.retry_if,
     device.LaunchOp: launches.launch,
     device.IsReplayedOp: launches.is_replayed,
+    device.HasConditionsOp: launches.has_conditions,
     device.ThreadOp: launches.thread,
     device.BlockOp: launches.block,
     device.FetchOp: launches.fetch,

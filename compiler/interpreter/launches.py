@@ -93,6 +93,11 @@ def is_replayed(frame: Frame, op: device.IsReplayedOp) -> None:
     frame.values[op.result] = np.bool_(True)
 
 
+def has_conditions(frame: Frame, op: device.HasConditionsOp) -> None:
+    """Both answers are right; this one launches each iteration."""
+    frame.values[op.result] = np.bool_(False)
+
+
 def thread(frame: Frame, op: device.ThreadOp) -> None:
     frame.values[op.result] = np.int64(watch_of(frame).now.thread)
 

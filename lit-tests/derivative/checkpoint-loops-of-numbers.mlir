@@ -35,7 +35,7 @@ func.func @few_iterations(%u : memref<?xf64>) {
   %n = arith.constant 100 : index
   %trips = array.loop %i to %n do {
     %x = memref.load %u[%c0] : memref<?xf64>
-    %y = arith.mulf %x, %x : f64
+    %y = math.sin %x : f64
     memref.store %y, %u[%c0] : memref<?xf64>
     array.yield
   }

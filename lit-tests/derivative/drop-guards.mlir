@@ -339,6 +339,8 @@ func.func @saved_tangent_is_compared(%p : f64, %n : index, %p_dot : f64) -> (f64
 func.func @one_reciprocal_for_all_lanes(%x : memref<?xf64>, %p : f64, %n : index, %x_dot : memref<?xvector<8xf64>>)
     -> (f64, vector<8xf64>) attributes {moving = array<i64: 0>, moved = array<i64: 0>} {
   %cell = memref.alloca() : memref<vector<8xf64>>
+  %zero = arith.constant dense<0.000000e+00> : vector<8xf64>
+  memref.store %zero, %cell[] : memref<vector<8xf64>>
   %d = vector.broadcast %p : f64 to vector<8xf64>
   %t = array.loop %i to %n do {
     %x_dot_1 = memref.load %x_dot[%i] : memref<?xvector<8xf64>>

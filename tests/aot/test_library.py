@@ -517,7 +517,13 @@ REFUSED = (
     (stores, {"x": "py_float"}, "primal", "stores to WEIGHTS", "pass WEIGHTS as an argument"),
     (two, {"u": "f64[?]C"}, "grad", "returns one float", "vjp or jvp"),
     (fresh_view, {"u": "f64[?]C"}, "primal", "returns a view of an array", "copy"),
-    (objects, {"x": "(f64,f64)"}, "primal", "no number and no array", "arguments of their own"),
+    (
+        objects,
+        {"x": "(f64,f64)"},
+        "primal",
+        "neither a number nor an array",
+        "arguments of their own",
+    ),
 )
 
 

@@ -256,7 +256,9 @@ def test_a_list_that_grows_is_promised_by_its_length() -> None:
         made = compile(function, grad=True, cache=False, opt=1)
         for steps in (3, 20):
             plan = made.explain(x, steps)
-            lists = plan.shadow_bytes + plan.temporary_bytes - x.nbytes  # contents, and their shadows
+            lists = (
+                plan.shadow_bytes + plan.temporary_bytes - x.nbytes
+            )  # contents, and their shadows
             assert item * min(steps, 4) <= lists <= 2 * item * steps + 4 * x.nbytes
         assert plan.allocated_is_bound == (function is history)
         assert ("temporaries: at most" in str(plan)) == plan.allocated_is_bound
