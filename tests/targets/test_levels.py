@@ -11,7 +11,7 @@ import pytest
 import mutad
 from mutad.compiler.codegen import own_math
 from mutad.compiler.codegen.vector_math import variants
-from mutad.runtime import disk_cache, target
+from mutad.runtime import disk_cache, fingerprint, target
 from mutad.runtime.target import LEVELS, Target
 
 
@@ -66,7 +66,7 @@ def test_each_level_has_entries_of_its_own_in_the_cache(
     options = {"cache": True}
 
     def place() -> disk_cache.Place:
-        return disk_cache.place_of(waves, ("f64[?]C",), (), "primal", (), options)
+        return fingerprint.place_of(waves, ("f64[?]C",), (), "primal", (), options)
 
     monkeypatch.delenv("MUTAD_TARGET_CPU", raising=False)
     found = [place()]
