@@ -42,6 +42,7 @@ DTYPES = {
 @dataclass(frozen=True)
 class Fast:
     fastmath: bool = True
+    opt: int = 3
     parallel: bool = False
     target: None = None
 
@@ -49,6 +50,7 @@ class Fast:
 @dataclass(frozen=True)
 class Exact:
     fastmath: bool = False
+    opt: int = 3
     parallel: bool = False
     target: None = None
 
