@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PYTHONS ?= 3.11 3.12 3.13 3.14
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 PART   ?= today/24
-MODES  ?= today/3
+MODES  ?= today/5
 REACH  ?= --cov=compiler/frontend --cov-report=term
 
 # Tests start hundreds of processes, which read compiled modules rather than compile them again.
@@ -31,7 +31,7 @@ test-all:  ## The same with each supported Python that uv or the system has, eac
 	    $(MAKE) test PYTHON=$$python VENV=$(VENV)-$$version || exit 1; \
 	done
 
-pytest: $(VENV)/.dev  ## The Python tests, without generated programs; of the modes of gradients a third, another each day
+pytest: $(VENV)/.dev  ## The Python tests, without generated programs; of the modes of gradients a fifth, another each day
 	$(BIN)/python -m pytest -q -n $(JOBS) --modes=$(MODES) --ignore=tests/properties
 
 bridges: $(VENV)/.dev $(VENV)/.bridges  ## The tests of mutad.torch and mutad.jax against the packages (300 MB)
