@@ -25,7 +25,7 @@ import numpy as np
 from rich.table import Table
 
 import mutad
-from mutad.runtime import cuda, device
+from mutad.runtime import cuda, device, driver_functions
 
 from .timing import console
 
@@ -185,8 +185,8 @@ def peak(dtype: Any) -> float:
     driver = cuda.driver()
     major, minor = driver.capability
     units = UNITS[np.dtype(dtype).name].get(10 * major + minor, 2)
-    clock = max(driver.attribute(device.CLOCK), 1) * 1e3
-    return 2.0 * units * max(driver.attribute(device.MULTIPROCESSORS), 1) * clock
+    clock = max(driver.attribute(driver_functions.CLOCK), 1) * 1e3
+    return 2.0 * units * max(driver.attribute(driver_functions.MULTIPROCESSORS), 1) * clock
 
 
 def launches(found: Measured, sizes: tuple[int, ...], steps: int, rounds: int) -> None:

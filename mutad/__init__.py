@@ -41,21 +41,16 @@ from .runtime.assertions import assert_saved_bytes
 from .runtime.batching import Batched, axes_of
 from .runtime.bound import BoundMethod, Partial, partial_of
 from .runtime.cuda import not_called
+from .runtime.derivative_functions import Derivative, derivative_of, derived
 from .runtime.device_arrays import DeviceArray, device_array
+from .runtime.differentiable_function import DifferentiableFunction
 from .runtime.disk_cache import clear_cache
 from .runtime.foreign_idioms import NAMES, refuse_arguments, refuse_options
-from .runtime.function import (
-    CompiledFunction,
-    Derivative,
-    DifferentiableFunction,
-    Options,
-    check_options,
-    compiled,
-    derivative_of,
-    derived,
-)
+from .runtime.function import CompiledFunction
+from .runtime.function_factory import compiled
 from .runtime.gradients import Active, BatchDuplicated, Const, Duplicated
 from .runtime.opaque import opaque
+from .runtime.options import Options, check_options
 from .runtime.result_pool import release_memory
 from .runtime.rules import rule, stop_gradient, tangent_rule
 from .runtime.thread_pool import get_num_threads, prange, set_num_threads
@@ -487,7 +482,11 @@ def __getattr__(name: str) -> Any:
         from .compiler.diagnostics import CompileError
 
         return CompileError
-    if name in ("GradientError", "GradientReport", "check_gradient"):
+    if name == "GradientError":
+        from .runtime.agreement import GradientError
+
+        return GradientError
+    if name in ("GradientReport", "check_gradient"):
         from .runtime import gradient_check
 
         return getattr(gradient_check, name)

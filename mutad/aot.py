@@ -238,7 +238,7 @@ def understood(chosen: argparse.Namespace) -> Command:
 def is_device(chosen: argparse.Namespace) -> bool:
     """Whether code is for a device of NVIDIA; WrongUsage where it is, and for a CPU as well."""
     from .compiler.aot.option_values import WrongUsage
-    from .runtime.function import DEVICES
+    from .runtime.options import DEVICES
 
     if not (chosen.target or "").startswith("sm_"):
         return False

@@ -19,7 +19,7 @@ import numpy as np
 
 from .runtime import keys, memory
 from .runtime.bound import Partial, named
-from .runtime.function import DifferentiableFunction
+from .runtime.differentiable_function import DifferentiableFunction
 from .runtime.objects import flat_of, selected
 from .runtime.structures import Assembly, flatten
 from .runtime.user_tracebacks import with_concise_methods

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .function import DifferentiableFunction
+from .differentiable_function import DifferentiableFunction
 from .user_tracebacks import concise
 
 

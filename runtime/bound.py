@@ -14,7 +14,7 @@ from .user_tracebacks import with_concise_methods
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec, TypeVar
 
-    from .function import DifferentiableFunction
+    from .differentiable_function import DifferentiableFunction
     from .variadic import CompiledWrapper
 
     P = ParamSpec("P", default=...)

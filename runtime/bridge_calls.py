@@ -23,8 +23,8 @@ import numpy as np
 
 from . import objects
 from .bound import Partial
+from .differentiable_function import DifferentiableFunction
 from .dispatch import Dispatcher
-from .function import DifferentiableFunction
 from .variadic import CompiledWrapper
 
 Compile = Callable[[Any], Any]

@@ -14,13 +14,10 @@ functions it reads read in turn.
 from __future__ import annotations
 
 import dataclasses
-import dis
 import enum
 import functools
-import importlib
 import sys
 import types
-import weakref
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,58 +28,9 @@ import numpy as np
 
 from . import class_reads, foreign, keys, pickles, rules, settings, tables, wrappers
 from .bound import BoundMethod
+from .bytecode_reads import Aliases, reads_of
 from .library_code import is_fixed, is_of_library, is_own_fixed, is_standard
-
-
-class Missing:
-    """What is found at a place where nothing is."""
-
-    def __repr__(self) -> str:
-        return "<nothing>"
-
-
-MISSING = Missing()
-
-
-@dataclass(frozen=True, eq=False)
-class Place:
-    """Where a name from outside is looked up."""
-
-    holder: Any
-    """A module's dict, a closure's cell, or a class."""
-    name: str
-    path: str
-    """As the program writes it: `G`, `settings.G`."""
-
-    def read(self) -> Any:
-        """What is there now, or MISSING."""
-        holder = self.holder
-        if isinstance(holder, dict):
-            return holder.get(self.name, MISSING)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        if isinstance(holder, types.CellType):
-            try:
-                return holder.cell_contents
-            except ValueError:
-                return MISSING
-        return getattr(holder, self.name, MISSING)
-
-    def write(self, value: Any) -> None:
-        """Put another value there."""
-        if isinstance(self.holder, dict):
-            self.holder[self.name] = value
-        elif isinstance(self.holder, types.CellType):
-            self.holder.cell_contents = value
-        elif isinstance(self.holder, type):
-            setattr(self.holder, self.name, value)
-        else:
-            object.__setattr__(self.holder, self.name, value)  # also of what is frozen
-
-    @property
-    def key(self) -> tuple[int, str]:
-        """What tells two places apart."""
-        if isinstance(self.holder, tables.Contents | tables.Held | tables.Default | settings.Names):
-            return self.holder.key, self.name
-        return id(self.holder), self.name
+from .places import MISSING, Place
 
 
 def is_input(value: Any) -> bool:
@@ -413,114 +361,3 @@ def compiled_along(value: Any) -> types.FunctionType | None:
     if isinstance(value, types.FunctionType) and not is_of_library(value):
         return value
     return None
-
-
-Owner = tuple[Any, str]
-"""A module or class whose attributes may be read next, and its path."""
-
-Aliases = dict[str, list[Owner]]
-"""By local name, the modules and classes that it may be bound to."""
-
-
-_instructions: weakref.WeakKeyDictionary[types.CodeType, list[tuple[str, Any]]]
-_instructions = weakref.WeakKeyDictionary()
-
-
-def instructions(code: types.CodeType) -> list[tuple[str, Any]]:
-    """The operations of the code and their arguments."""
-    found = _instructions.get(code)
-    if found is None:
-        found = [(i.opname, i.argval) for i in dis.get_instructions(code)]
-        _instructions[code] = found
-    return found
-
-
-def reads_of(
-    code: types.CodeType, function: types.FunctionType, aliases: Aliases | None = None
-) -> Iterator[tuple[Place, Any]]:
-    """The globals, closure variables, module and class attributes that the code itself reads.
-
-    Code nested in it (lambdas, inner functions) counts, and so do attributes of local names of modules
-    and classes (`m = settings`). Values that are not there are MISSING. A foreign function of SciPy comes
-    with a place without name: nothing assigns there, but it may be given a rule.
-    """
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    builtins: dict[str, Any] = function.__builtins__  # pyright: ignore[reportAttributeAccessIssue]
-    aliases = {} if aliases is None else aliases
-    current: list[Owner] = []
-    imported: list[Owner] = []
-    level = 0
-    for operation, name in instructions(code):
-        match operation:
-            case "LOAD_CONST":
-                level, current = name if type(name) is int else level, []
-            case "IMPORT_NAME":
-                imported = imported_by(function, name, level)
-                current = imported
-            case "IMPORT_FROM":
-                current = []
-                for owner, path in imported:
-                    place = Place(vars(owner), name, f"{path}.{name}")
-                    current.append((place.read(), place.path))
-                    if not is_fixed(owner):
-                        yield place, current[-1][0]
-            case "LOAD_GLOBAL" | "LOAD_NAME":
-                place = Place(function.__globals__, name, name)
-                value = place.read()
-                yield place, value
-                current = [(builtins.get(name) if value is MISSING else value, name)]
-            case "LOAD_DEREF" | "LOAD_CLASSDEREF" | "LOAD_FROM_DICT_OR_DEREF" if name in cells:
-                place = Place(cells[name], name, name)
-                current = [(place.read(), name)]
-                yield place, current[0][0]
-            case "LOAD_ATTR" | "LOAD_METHOD":
-                owners, current = current, []
-                for owner, path in owners:
-                    if not isinstance(owner, types.ModuleType | type):
-                        continue
-                    if is_fixed(owner):
-                        current.append((getattr(owner, name, None), f"{path}.{name}"))
-                        if foreign.is_foreign(current[-1][0]):
-                            yield Place(MISSING, "", current[-1][1]), current[-1][0]
-                        continue
-                    holder = owner if isinstance(owner, type) else owner.__dict__
-                    place = Place(holder, name, f"{path}.{name}")
-                    current.append((place.read(), place.path))
-                    yield place, current[-1][0]
-            case "CACHE" | "PRECALL" | "PUSH_NULL" | "EXTENDED_ARG" | "NOP":
-                pass
-            case _ if "FAST" in operation or "DEREF" in operation:
-                current = through_locals(operation, name, current, aliases)
-            case _:
-                current = []
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            own = constant.co_varnames[: constant.co_argcount + constant.co_kwonlyargcount]
-            inherited = {k: v for k, v in aliases.items() if k not in own}
-            yield from reads_of(constant, function, inherited)
-
-
-def imported_by(function: types.FunctionType, name: str, level: int) -> list[Owner]:
-    """The module that an `import` inside a function gives."""
-    package = function.__globals__.get("__package__") or ""
-    try:
-        module = importlib.import_module("." * level + name, package if level else None)
-    except ImportError:
-        return []
-    return [(module, name)]
-
-
-def through_locals(
-    operation: str, argument: Any, current: list[Owner], aliases: Aliases
-) -> list[Owner]:
-    """What is on top of the stack after a local variable was loaded or stored (or two at once)."""
-    names = argument if isinstance(argument, tuple) else (argument,)
-    steps = [part for part in operation.split("_") if part in ("LOAD", "STORE")]
-    for step, name in zip(steps, names, strict=False):
-        if step == "LOAD":
-            current = aliases.get(name, [])
-        else:
-            kept = [o for o in current if isinstance(o[0], types.ModuleType | type)]
-            aliases[name] = [*aliases.get(name, []), *kept]
-            current = []
-    return current

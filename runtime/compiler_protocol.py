@@ -1,4 +1,7 @@
-"""What the runtime needs of a compiler, of which it imports nothing: the face hands one in."""
+"""What the runtime needs of a compiler, of which it imports nothing: the face hands one in.
+
+And what calls need to make functions, whose modules import theirs.
+"""
 
 from __future__ import annotations
 
@@ -131,3 +134,11 @@ class Compiler(Protocol):
         `counts`: what a run counted of each save (the modes "count" and "count-split").
         """
         ...
+
+
+class Make(Protocol):
+    """Makes compiled functions (`function_factory.compiled`, which dispatchers are handed)."""
+
+    def __call__(
+        self, function: Any, options: dict[str, Any], compiler: Compiler, with_gradient: bool
+    ) -> Any: ...

@@ -115,12 +115,12 @@ def driver(number: int | None = None) -> Driver:
     if chosen is None:
         if reason := missing():
             raise RuntimeError(f"there is no device to run on: {reason}")
-        from .device import real
+        from .drivers import real
 
         chosen = real()
     if number is None or number == chosen.number:
         return chosen
-    from .device import numbered
+    from .drivers import numbered
 
     return numbered(chosen, number)
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import functools
 import json
 import os
 import re
@@ -50,52 +49,27 @@ from .device_text import (
     UNIT,
     WORDS,
 )
-from .keys import Array, address_of, overlaps_itself
-from .resident import Resident, Stores
-
-POINTER, NUMBER, SIZE, HANDLE = (
-    ctypes.c_void_p,
-    ctypes.c_int,
-    ctypes.c_size_t,
-    ctypes.c_uint64,
+from .driver_functions import (
+    ERROR_LOG,
+    ERROR_LOG_BYTES,
+    FUNCTIONS,
+    HANDLE,
+    LOG,
+    LOST,
+    MAJOR,
+    MEMORY_TYPE,
+    MINOR,
+    NO_TIMING,
+    NON_BLOCKING,
+    OF_DEVICE,
+    ORDINAL,
+    POINTER,
+    RELEASE_THRESHOLD,
+    STICKY,
 )
-FUNCTIONS: dict[str, tuple[Any, ...]] = {
-    "cuInit": (ctypes.c_uint,),
-    "cuDeviceGetCount": (POINTER,),
-    "cuDeviceGet": (POINTER, NUMBER),
-    "cuDeviceGetAttribute": (POINTER, NUMBER, NUMBER),
-    "cuDevicePrimaryCtxRetain": (POINTER, NUMBER),
-    "cuCtxSetCurrent": (POINTER,),
-    "cuCtxGetCurrent": (POINTER,),
-    "cuDeviceGetDefaultMemPool": (POINTER, NUMBER),
-    "cuMemPoolSetAttribute": (POINTER, NUMBER, POINTER),
-    "cuMemPoolTrimTo": (POINTER, SIZE),
-    "cuStreamCreate": (POINTER, ctypes.c_uint),
-    "cuStreamSynchronize": (POINTER,),
-    "cuStreamWaitEvent": (POINTER, POINTER, ctypes.c_uint),
-    "cuEventCreate": (POINTER, ctypes.c_uint),
-    "cuEventRecord": (POINTER, POINTER),
-    "cuModuleLoadDataEx": (POINTER, POINTER, ctypes.c_uint, POINTER, POINTER),
-    "cuModuleGetFunction": (POINTER, POINTER, ctypes.c_char_p),
-    "cuModuleUnload": (POINTER,),
-    "cuMemcpyHtoDAsync": (HANDLE, POINTER, SIZE, POINTER),
-    "cuMemcpyDtoHAsync": (POINTER, HANDLE, SIZE, POINTER),
-    "cuMemcpyDtoDAsync": (HANDLE, HANDLE, SIZE, POINTER),
-    "cuMemsetD8Async": (HANDLE, ctypes.c_uint8, SIZE, POINTER),
-    "cuPointerGetAttribute": (POINTER, NUMBER, HANDLE),
-    "cuGetErrorName": (NUMBER, POINTER),
-}
-"""What Python code calls of a driver, with the kinds of arguments."""
-
-NAMES = tuple(dict.fromkeys((*FUNCTIONS, *DRIVER)))
-"""All functions that a driver has to have."""
-
-CONDITIONAL_SINCE = {
-    **dict.fromkeys(CONDITIONAL, 12030),
-    "cuGraphCreate": 12000,
-    "cuStreamGetCaptureInfo": 12000,
-}
-"""The version of CUDA whose form of a function is called."""
+from .handed_arrays import Handed, is_dense, lie_alike, lowest
+from .keys import Array, address_of
+from .resident import Resident, Stores
 
 FindProducts = Callable[[], tuple[Mapping[str, int], str]]
 """Where the functions of cuBLAS are, or why there are none."""
@@ -105,25 +79,6 @@ def no_library() -> tuple[dict[str, int], str]:
     return {}, "the driver is emulated"
 
 
-NON_BLOCKING, NO_TIMING = 1, 2
-"""Flags: a stream of its own, an event that keeps no time."""
-MAJOR, MINOR, POOLS, RELEASE_THRESHOLD = 75, 76, 115, 4
-"""Attributes: the two numbers of a device's kind, whether it has pools, how many bytes its pool keeps."""
-MULTIPROCESSORS, CLOCK = 16, 13
-"""Attributes: how many multiprocessors a device has, and their kilohertz."""
-MEMORY_TYPE, ORDINAL, OF_DEVICE = 2, 9, 2
-"""Attributes of memory: whose it is, and on which device; that it is a device's."""
-STICKY = {
-    *(700, 701, 702, 709, 710),
-    *range(714, 721),
-}
-"""Errors after which a context is of no use: illegal addresses, traps, time-outs."""
-LOST = (
-    ": nothing runs on this device any more in this process, and its arrays are lost: start it anew"
-)
-"""What follows from these."""
-ERROR_LOG, ERROR_LOG_BYTES, LOG = 5, 6, 8192
-"""Options where modules are loaded: where the compiler says what is wrong, and in how many bytes."""
 GRAPH_UNIT, GRAPH_LEAST = 32, 4
 """Periods of a loop in one graph, and from how many graphs on a loop is replayed."""
 
@@ -508,71 +463,6 @@ WHOLE_TEXT = TEXT + device_products.TEXT
 EXPORTED = tuple(re.findall(r"define \w+ @(mutad_device_\w+)", WHOLE_TEXT))
 
 
-def lowest(array: Array) -> int:
-    """The first address of its elements."""
-    return memory.bounds(memory.placed(array))[0]
-
-
-def is_dense(array: Array) -> bool:
-    """Whether its elements are all that is between the first and the last of them."""
-    low, high = memory.bounds(memory.placed(array))
-    return high - low == array.nbytes and not overlaps_itself(array)
-
-
-def lie_alike(target: Array, source: Array) -> bool:
-    """Whether a copy of all bytes is one of the elements, and of no others."""
-    return (
-        (target.shape, target.strides, target.dtype) == (source.shape, source.strides, source.dtype)
-        and is_dense(target)
-        and not np.may_share_memory(target, source)
-    )
-
-
-class Handed:
-    """The arrays of one call, as compiled code takes them, and as the runtime has them."""
-
-    def __init__(self, driver: Driver) -> None:
-        self.driver = driver
-        self.known: dict[int, Array] = {}
-        """What the runtime has, by the identity of what compiled code is given."""
-        self.staged: list[tuple[Array, Resident]] = []
-        """Arrays of the host, which the runtime has made, and their copies on the device."""
-        self.plain: list[Array] = []
-
-    def over(self, value: Any) -> Any:
-        if type(value) is tuple:
-            items: tuple[Any, ...] = value
-            return tuple(self.over(item) for item in items)
-        if not isinstance(value, np.ndarray):
-            return value
-        array: Any = value
-        if not isinstance(array, Resident):
-            if any(np.may_share_memory(own, value) for own, _ in self.staged):
-                raise SystemError("mutad: arrays of the host that share memory reach a device")
-            array = self.driver.upload(array)
-            self.staged.append((value, array))
-        plain = array.view(np.ndarray)
-        self.known[id(plain)] = value
-        self.plain.append(plain)
-        return plain
-
-    def take_back(self) -> None:
-        """Compiled code may have stored to what was copied."""
-        for own, copy in self.staged:
-            if own.flags.writeable:
-                own[...] = self.driver.download(copy)
-
-    def shown(self, value: Any) -> Any:
-        """What compiled code returns, as the runtime has it."""
-        if type(value) in (tuple, list):
-            return type(value)(map(self.shown, value))
-        if not isinstance(value, np.ndarray):
-            return value
-        return (
-            self.known.get(id(value)) if id(value) in self.known else value.view(self.driver.kind)
-        )
-
-
 class Kernels:
     """The kernels of a loaded module, which is unloaded with this."""
 
@@ -600,47 +490,3 @@ def unload(driver: Driver, module: int, functions: Sequence[int]) -> None:
 
 KERNELS = "mutad_device_kernels"
 """What compiled code calls the table of its kernels."""
-
-drivers: dict[str, Driver] = {}
-"""Those that were begun, by name."""
-
-
-def _forked() -> None:
-    for driver in drivers.values():
-        driver.forked()
-
-
-os.register_at_fork(after_in_child=_forked)
-
-
-def release_memory() -> None:
-    """Give back what the drivers keep."""
-    for driver in drivers.values():
-        driver.release()
-
-
-def numbered(first: Driver, number: int) -> Driver:
-    """The device of this number, through the same driver as another one; CudaError where there is none."""
-    name = first.kind_of_driver if number == 0 else f"{first.kind_of_driver}:{number}"
-    if name not in drivers:
-        drivers[name] = Driver(name, first.addresses, first.find_products, number)
-    return drivers[name]
-
-
-@functools.cache
-def real() -> Driver:
-    """NVIDIA's. ImportError where `cuda.bindings` is missing, CudaError where there is no device."""
-    from cuda.bindings import driver as bindings  # pyright: ignore
-
-    found: dict[str, int] = {}
-    for name in NAMES:
-        status, address, _ = bindings.cuGetProcAddress(name.encode(), 12000, 0)  # pyright: ignore
-        if int(status) or not address:  # pyright: ignore[reportUnknownArgumentType]
-            raise CudaError(int(status), f"the NVIDIA driver has no {name}: update it")  # pyright: ignore
-        found[name] = int(address)  # pyright: ignore[reportUnknownArgumentType]
-    for name, version in CONDITIONAL_SINCE.items():
-        status, address, _ = bindings.cuGetProcAddress(name.encode(), version, 0)  # pyright: ignore
-        if not int(status) and address:  # pyright: ignore[reportUnknownArgumentType]
-            found[name] = int(address)  # pyright: ignore[reportUnknownArgumentType]
-    drivers["cuda"] = made = Driver("cuda", found, device_products.find)
-    return made

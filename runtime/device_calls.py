@@ -23,7 +23,7 @@ from .keys import Array
 from .resident import Resident, Stores
 
 if TYPE_CHECKING:
-    from .dispatch import Compiler, Dispatcher
+    from .dispatch import Dispatcher
 
 
 LIBRARIES = {"cupy", "torch", "jax", "numba"}
@@ -287,12 +287,10 @@ def assigned(target: Any, source: Any) -> None:
     target[...] = source
 
 
-def stores_of(options: dict[str, Any], compiler: Compiler) -> Stores:
+def stores_of(of: Dispatcher, options: dict[str, Any]) -> Stores:
     """What stores to arrays of a device, whatever their layout: a compiled function, for kernels keep the
     order of the stream, and leave alone what lies between the elements."""
-    from .function import compiled
-
-    dispatcher = compiled(assigned, options, compiler, False).dispatcher
+    dispatcher = of.make(assigned, options, of.compiler, False).dispatcher
 
     def store(target: Array, source: Any) -> None:
         dispatcher.specialize((target, source)).direct["primal"](target, source)
@@ -302,8 +300,6 @@ def stores_of(options: dict[str, Any], compiler: Compiler) -> Stores:
 
 def twin_of(dispatcher: Dispatcher, driver: Driver) -> Any:
     """The function compiled for the device."""
-    from .function import compiled
-
     found = dispatcher.twins.get(driver.name)
     if found is None:
         options = dispatcher.options
@@ -311,10 +307,10 @@ def twin_of(dispatcher: Dispatcher, driver: Driver) -> Any:
             **options, "target": cuda.target_of(driver, options["target"]), "driver": driver.name,
             "parallel": False,
         }  # fmt: skip
-        found = compiled(
+        found = dispatcher.make(
             dispatcher.function, chosen, dispatcher.compiler, dispatcher.checks_gradient
         )
         dispatcher.twins[driver.name] = found
         if driver.compiled_stores is None:
-            driver.compiled_stores = stores_of(chosen, dispatcher.compiler)
+            driver.compiled_stores = stores_of(dispatcher, chosen)
     return found

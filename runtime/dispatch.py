@@ -18,39 +18,27 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 from . import (
     captures,
-    disk_cache,
     engine,
-    entry_code,
-    foreign,
     foreign_idioms,
     keys,
-    log,
     lost_classmethod,
     objects,
-    sites,
     structures,
-    target,
-    write_back,
 )
-from .compiler_protocol import Compiler, Wanted
-from .gradients import Active, BatchDuplicated, Const, Duplicated
-from .link import Link
+from .compiler_protocol import Compiler, Make
+from .loading import link_of, load
 from .signatures import binder, defaults_of, require_plain, trailing_defaults
-from .specializations import Asked, Era, Key, Specialization, expected_constants
+from .specializations import Asked, Era, Key, Specialization
 from .user_tracebacks import OnDevice, concise
 
 GRADIENT_KINDS = ("grad", "value_and_grad")
 LONGEST_CHAIN = 16
 MOST_KEPT = 64
 """For how many constants from outside, and for how many structures of arguments, the code is kept."""
-KEYWORDS = ("wrt", "direction", "tangents", "batch", "cotangent")
-WRT, DIRECTION, TANGENTS, BATCH, COTANGENT = map(sys.intern, KEYWORDS)
-MODE = (sys.intern("mode"), sys.intern("forward"))
 TANGENT = ("tangent", "tangent-alone")
 """The modes that take tangents, with the primal's results or without."""
 METHODS = {
@@ -73,6 +61,7 @@ class Dispatcher:
     """The Python function. (A field declared as one would look like a method to type checkers.)"""
     options: dict[str, Any]
     compiler: Compiler
+    make: Make
     checks_gradient: bool
     """The first call of each kind of arguments checks that its gradient can be compiled."""
     parameters: tuple[str, ...] = field(init=False)
@@ -153,6 +142,12 @@ class Dispatcher:
                 self.begin()
                 for kind, head in self.heads.items():
                     self.installed(kind, head)
+
+    def apart(self, **options: Any) -> Dispatcher:
+        """The same function with other options: no attribute shows its entries, no gradient is checked."""
+        return Dispatcher(
+            self.function, {**self.options, **options}, self.compiler, self.make, False
+        )
 
     # What the function reads from outside.
 
@@ -279,7 +274,7 @@ class Dispatcher:
             return True
         for value in bound:
             if type(value) not in keys.PLAIN:
-                from .device_calls import holds_device_arrays
+                from .device_calls import holds_device_arrays  # which most processes do without
 
                 if holds_device_arrays(bound):
                     raise OnDevice
@@ -380,13 +375,13 @@ class Dispatcher:
         function = self.owner() if self.owner is not None else None
         if function is None or not function.has_gradient or getattr(verifying, "now", False):
             return
-        from .gradient_check import check_gradient
+        from .checked_gradient import check_arguments
 
         verifying.now = True
         if getattr(self.function, "structure", None) is not None:
             values = (*values[:-1], None)  # without the journal, which CPython does not keep
         try:
-            check_gradient(function, *values, wrt=tuple(self.names[p] for p in wrt))
+            check_arguments(function, values, tuple(self.names[p] for p in wrt))
         finally:
             verifying.now = False
 
@@ -404,93 +399,11 @@ class Dispatcher:
         with engine.compiling:
             found = era.table.get(key)
             if found is None:
-                found = self.load(key, era, values)
+                found = load(self, key, era, values)
             if found is not None and key not in era.table:
                 era.table[key] = found
                 self.install(found, era)
             return found
-
-    def load(self, key: Key, era: Era, values: Sequence[Any] | None) -> Specialization | None:
-        """The code for a key; None where it assumes something that these values do not fulfil."""
-        target.require_runnable()
-        arguments, overlaps, wrt, mode, lanes, guards, stretch = key
-        from .fingerprint import place_of  # which loads what only the disk cache needs
-
-        options = {**self.options, "stretch": stretch, "lanes": lanes, "guards": guards}
-        place = place_of(self.function, arguments, overlaps, mode, wrt, options)
-        started = perf_counter()
-        cached = disk_cache.read(place)
-
-        def wanted(assumed: Sequence[Any]) -> bool:
-            return values is None or keys.assumptions_hold(assumed, values)
-
-        loaded = cached is not None and bool(cached[0] or not wanted(cached[1]["assumed"]))
-        if cached is None or not loaded:
-            with self.compiler.watched(self.function.__qualname__):
-                cached = self.compile(key, era, options, wanted)
-            disk_cache.write(place, *cached)
-        if log.is_on() and cached[0]:
-            names = (*self.parameters, *era.captures.names)
-            why = log.why_anew(key, names, self.eras)
-            seconds = perf_counter() - started
-            log.tell(self.function.__qualname__, key, names, why, seconds, loaded=loaded)
-        object_code, metadata = cached
-        if not object_code:
-            era.assumed[key] = metadata["assumed"]
-            return None
-        records = metadata.get("records")
-        if records not in self.recipes:
-            self.recipes = [*self.recipes, records]
-        instead = foreign.addresses(metadata["symbols"], era.captures.expected)
-        kernels = None
-        if (image := metadata.get("image")) is not None:
-            from . import device
-
-            driver: str = self.options["driver"]
-            kernels = device.drivers[driver].load(image)
-            instead = {**instead, **engine.of_device(metadata, driver)}
-            instead[device.KERNELS] = kernels.address
-        entries, support = self.shared_code(metadata)
-        name = self.function.__name__
-        library = engine.load(object_code, metadata, name, instead, entries, support)
-        found = Specialization(library, metadata, wrt, {})
-        for kind in metadata["entries"]:
-            following = self.disagree
-            if metadata["retries"]:
-                following = partial(self.retry, kind, key, era)
-            if kind == "pull":
-                following = not_taken
-            link = self.link(found, era, following)
-            link.proved = True
-            found.direct[kind] = library.function(kind, link, "")
-        if kernels is not None:
-            found.kernels = kernels
-            calling = kernels.driver.calling
-            found.direct = {kind: calling(entry) for kind, entry in found.direct.items()}
-        return found
-
-    def compile(
-        self, key: Key, era: Era, options: dict[str, Any], wanted: Wanted
-    ) -> tuple[bytes, dict[str, Any]]:
-        """Compile for a key, after a check that there is a gradient where that was asked for."""
-        arguments, overlaps, wrt = key.arguments, key.overlaps, key.wrt
-        if self.checks_gradient and not wrt:
-            own = arguments[: len(arguments) - len(era.captures.inputs)]
-            active = tuple(i for i, a in enumerate(own) if keys.is_active_key(a))
-            if active:
-                self.compiler.check_differentiable(
-                    self.function, arguments, overlaps, active, options, era.captures, wanted
-                )
-        return self.compiler.compile(
-            self.function, arguments, overlaps, key.mode, wrt, options, era.captures, wanted
-        )
-
-    def shared_code(
-        self, metadata: dict[str, Any]
-    ) -> tuple[engine.EntryCode | None, engine.EntryCode]:
-        """The entries of a module that has none itself, and the support functions."""
-        support = entry_code.support_of(self.compiler, self.options)
-        return entry_code.entries_of(metadata, self.compiler, self.options), support
 
     def retry(self, kind: str, key: Key, era: Era, *args: Any, **kwargs: Any) -> Any:
         """A derivative that has to be made anew, with guards; all such calls have them from now on.
@@ -511,45 +424,6 @@ class Dispatcher:
             values = (*values, *era.captures.values())
         return self.code_for(key.asked, era, values).direct[kind](*args, **kwargs)
 
-    def link(self, found: Specialization, era: Era, following: Callable[..., Any]) -> Link:
-        """A link for an entry of this specialization."""
-        site_list: list[sites.Site] = found.metadata["sites"]
-
-        opaque = [k for k, s in enumerate(site_list) if "call" in s]
-        calls = {k: foreign.caller(site_list[k], era.captures.expected) for k in opaque}
-
-        def report(site: int, payload: int) -> BaseException:
-            return write_back.made(sites.exception(site_list[site], payload))
-
-        @concise
-        def show(site: int, payload: int) -> None:
-            if (call := calls.get(site)) is not None:
-                call(payload)
-            elif "leaves" in site_list[site]:
-                write_back.take_over(site_list[site], payload)
-            else:
-                sites.show(site_list[site], payload)
-
-        names = (*self.parameters, *era.captures.names)
-        link = Link()
-        link.constants = expected_constants(era.captures)
-        link.defaults = self.defaults
-        link.inputs = tuple(x for p in era.captures.inputs for x in (p.holder, p.name))
-        link.keyword, link.direction, link.tangents, link.batch = WRT, DIRECTION, TANGENTS, BATCH
-        link.lanes = found.metadata.get("lanes", 1)
-        link.mode = MODE
-        link.cotangent = COTANGENT
-        link.wrappers = Const, (Duplicated if link.lanes == 1 else BatchDuplicated), Active
-        link.names = tuple(names[p] for p in found.wrt)
-        link.positions = tuple(
-            p if p < len(self.parameters) else captures.MISSING for p in found.wrt
-        )
-        link.next = following
-        link.owner = self.owner() if self.owner is not None else None
-        link.report = report
-        link.show = show
-        return link
-
     def install(self, found: Specialization, era: Era) -> None:
         """Put the entries of a new specialization first in their chains.
 
@@ -560,7 +434,7 @@ class Dispatcher:
             if kind not in self.heads or found.kernels is not None:
                 continue
             doc = f"{self.function.__name__}, compiled."
-            link = self.link(found, era, self.following(kind))
+            link = link_of(self, found, era, self.following(kind))
             era.links.append(link)
             self.heads[kind] = found.library.function(kind, link, doc, METHODS.get(kind, ""))
             self.installed(kind, self.heads[kind])
@@ -585,8 +459,3 @@ class Dispatcher:
     def disagree(*args: Any, **kwargs: Any) -> Any:
         """The entry refused arguments that Python code found to be its own."""
         raise SystemError("mutad: the compiled entry and the key disagree about these arguments")
-
-
-def not_taken(*args: Any) -> Any:
-    """What the entry of `back` returns where Python code is to do it."""
-    return NotImplemented

@@ -15,9 +15,7 @@ arguments of launches. A call can be told to fail (`fail`).
 from __future__ import annotations
 
 import ctypes
-import itertools
 import json
-import mmap
 from base64 import b64decode
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -25,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from . import device, device_products, device_text, engine
-from .device import HANDLE, NUMBER, POINTER, SIZE, Driver
+from . import device, device_text, driver_functions, drivers, engine
+from .device import Driver
+from .driver_functions import NUMBER, POINTER
 from .emulated_conditions import ConditionalGraphs
 from .emulated_functions import (
     CAPTURE_UNSUPPORTED,
@@ -34,137 +33,31 @@ from .emulated_functions import (
     ILLEGAL_ADDRESS,
     INVALID_CONTEXT,
     INVALID_DEVICE,
-    INVALID_HANDLE,
     INVALID_PTX,
     INVALID_VALUE,
     MISALIGNED,
     NOT_FOUND,
     NOT_INITIALIZED,
-    OUT_OF_MEMORY,
     UNKNOWN,
     Function,
     KeptCode,
     Refused,
 )
-from .emulated_streams import Event, Graph, Stream
+from .emulated_handles import put
+from .emulated_memory import EmulatedMemory, put_bytes
+from .emulated_streams import Graph, Stream
+from .emulated_table import BEFORE, CAPTURED, CUBLAS, FREE, IN_CONTEXT, MORE, OF_MACHINE_CODE
 from .native_code import addresses_in, linked
 from .result_pool import handled_by, handler_now
 
-ADDRESSES = 1 << 34
-"""Bytes of the emulated device's memory; the host's pages are taken where they are touched."""
 
-FAR = 1 << 44
-"""Where they are asked for: machine code and its constants must stay near each other (`reserved.py`)."""
-
-_numbers = itertools.count()
-"""Of emulated drivers, each of which has addresses of its own."""
-
-GIVEN = 1 << 16
-"""So many blocks may be given back between two other calls."""
-FREE = f"""
-@mutad_given = external global i64
-@mutad_given_count = external global i64
-@mutad_context = external global i64
-@mutad_captured = external global i64
-define i32 @mutad_emulated_free(i64 %block, ptr %stream) {{
-  %context = load i64, ptr @mutad_context
-  %ours = icmp ne i64 %context, 0
-  br i1 %ours, label %here, label %nowhere
-here:
-  %captured = load i64, ptr @mutad_captured
-  %own = icmp ne i64 %captured, 0
-  br i1 %own, label %unsupported, label %free
-unsupported:
-  ret i32 {CAPTURE_UNSUPPORTED}
-free:
-  %k = atomicrmw add ptr @mutad_given_count, i64 1 acq_rel
-  %room = icmp ult i64 %k, {GIVEN}
-  br i1 %room, label %note, label %lost
-note:
-  %at = getelementptr {{ i64, ptr }}, ptr @mutad_given, i64 %k
-  %stream.at = getelementptr i8, ptr %at, i64 8
-  store i64 %block, ptr %at
-  store ptr %stream, ptr %stream.at
-  ret i32 0
-lost:
-  ret i32 {INVALID_VALUE}
-nowhere:
-  ret i32 {INVALID_CONTEXT}
-}}
-define i32 @mutad_emulated_get(ptr %place) {{
-  %now = load i64, ptr @mutad_context
-  store i64 %now, ptr %place
-  ret i32 0
-}}
-define i32 @mutad_emulated_set(i64 %context) {{
-  store i64 %context, ptr @mutad_context
-  ret i32 0
-}}
-"""
-"""What is called where an array goes: `cuMemFreeAsync`, `cuCtxGetCurrent`, `cuCtxSetCurrent`."""
-OF_MACHINE_CODE = {
-    "cuMemFreeAsync": "mutad_emulated_free",
-    "cuCtxGetCurrent": "mutad_emulated_get",
-    "cuCtxSetCurrent": "mutad_emulated_set",
-}
-GARBAGE = 0xFF
-"""What new memory is full of: NaN, as numbers."""
-
-MORE = {
-    "cuLaunchKernel": (POINTER, *[ctypes.c_uint] * 7, POINTER, POINTER, POINTER),
-    "cuMemAllocAsync": (POINTER, SIZE, POINTER),
-    "cuMemsetD16Async": (HANDLE, ctypes.c_uint16, SIZE, POINTER),
-    "cuMemsetD32Async": (HANDLE, ctypes.c_uint32, SIZE, POINTER),
-    "cuStreamBeginCapture": (POINTER, NUMBER),
-    "cuStreamEndCapture": (POINTER, POINTER),
-    "cuGraphInstantiateWithFlags": (POINTER, POINTER, ctypes.c_uint64),
-    "cuGraphLaunch": (POINTER, POINTER),
-    "cuGraphExecDestroy": (POINTER,),
-    "cuGraphDestroy": (POINTER,),
-    "cuGraphCreate": (POINTER, ctypes.c_uint),
-    "cuGraphConditionalHandleCreate": (POINTER, POINTER, POINTER, ctypes.c_uint, ctypes.c_uint),
-    "cuGraphAddNode": (POINTER, POINTER, POINTER, POINTER, SIZE, POINTER),
-    "cuStreamBeginCaptureToGraph": (POINTER, POINTER, POINTER, POINTER, SIZE, NUMBER),
-    "cuStreamGetCaptureInfo": (POINTER,) * 6,
-}
-"""What compiled code alone calls."""
-
-CUBLAS = {
-    **device_products.FUNCTIONS,
-    **dict.fromkeys(
-        device_text.GEMMS,
-        (POINTER, *[NUMBER] * 5, POINTER, HANDLE, NUMBER, HANDLE, NUMBER, POINTER, HANDLE, NUMBER),
-    ),
-}
-"""What there is of cuBLAS."""
-
-
-class EmulatedDriver:
+class EmulatedDriver(EmulatedMemory):
     """The emulated driver's state, and its functions, by their names."""
 
     def __init__(self) -> None:
-        libc: Any = ctypes.CDLL(None, use_errno=True)
-        libc.mmap.restype = POINTER
-        libc.mmap.argtypes = (POINTER, SIZE, NUMBER, NUMBER, NUMBER, ctypes.c_long)
-        private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE
-        far = FAR + 2 * ADDRESSES * next(_numbers)
-        self.start: int = libc.mmap(far, ADDRESSES, 0, private, -1, 0)
-        readable = mmap.PROT_READ | mmap.PROT_WRITE
-        there: int = libc.mmap(far + ADDRESSES, ADDRESSES, readable, private, -1, 0)
-        self.shift = there - self.start
-        self.next = self.start
-        self.blocks: dict[int, int] = {}
-        """Bytes of each block that is allocated, by its address."""
-        self.owners: dict[int, int] = {}
-        """The device that each is on."""
-        self.free: dict[int, list[int]] = {}
-        """By size, blocks that were given back."""
-        self.handles: dict[int, Any] = {}
-        self.made = 0x1000
+        super().__init__()
         self.captured: Stream | None = None
         """What is captured of."""
-        self.streams = {1: Stream(), 2: Stream()}
-        """By their handles; those that there are without being made."""
         self.begun = False
         """Whether `cuInit` was called."""
         self.failing: dict[str, tuple[int, int]] = {}
@@ -176,18 +69,13 @@ class EmulatedDriver:
         self.watch: Callable[[Function, Sequence[int], int], None] | None = None
         """Told of each launch when all before it has run: the kernel, the words that it is given, how many
         blocks. (Of what is captured: when it is.)"""
-        self.context_word = ctypes.c_uint64()
         self.handler = handler_now()
         """What the host's arrays have their memory from, while a call's are the device's."""
         self.graphs = ConditionalGraphs(self)
-        self.unexpected: list[BaseException] = []
-        """Errors of the emulation itself."""
         self.functions: dict[str, Any] = {}
-        for name, types in {**device.FUNCTIONS, **MORE, **CUBLAS}.items():
+        for name, types in {**driver_functions.FUNCTIONS, **MORE, **CUBLAS}.items():
             self.functions[name] = ctypes.CFUNCTYPE(NUMBER, *types)(self.answering(name))
-        self.given = (ctypes.c_uint64 * (2 * GIVEN))()
         self.captured_word = ctypes.c_uint64()
-        self.given_count = ctypes.c_uint64()
         places = {
             "mutad_given": ctypes.addressof(self.given),
             "mutad_given_count": ctypes.addressof(self.given_count),
@@ -242,20 +130,6 @@ class EmulatedDriver:
     def nothing(self, *arguments: Any) -> None:
         """What has no meaning here."""
 
-    # Handles.
-
-    def handle(self, thing: Any, place: int) -> None:
-        """Leave a new handle at an address."""
-        self.made += 16
-        self.handles[self.made] = thing
-        put(place, self.made)
-
-    def known(self, handle: int, kind: type[Any]) -> Any:
-        found = self.handles.get(handle)
-        if not isinstance(found, kind):
-            raise Refused(INVALID_HANDLE)
-        return found
-
     # Device and context.
 
     def cuInit(self, flags: int) -> None:
@@ -282,11 +156,6 @@ class EmulatedDriver:
         self.require_device(number)
         put(place, 1 + number)
 
-    @property
-    def current(self) -> int:
-        """The device whose context is current."""
-        return self.context_word.value - 1
-
     def require_device(self, number: int) -> None:
         if not 0 <= number < DEVICES:
             raise Refused(INVALID_DEVICE)
@@ -305,30 +174,6 @@ class EmulatedDriver:
         if code not in ERRORS:
             raise Refused(INVALID_VALUE)
         ctypes.c_char_p.from_address(place).value = ERRORS[code]
-
-    # Streams and events.
-
-    def cuStreamCreate(self, place: int, flags: int) -> None:
-        self.handle(Stream(device=self.current), place)
-
-    def cuEventCreate(self, place: int, flags: int) -> None:
-        self.handle(Event(), place)
-
-    def stream(self, handle: int | None) -> Stream:
-        """A stream by its handle; 0 means one or another, as the program was compiled."""
-        found: Stream = self.streams.get(handle or 0) or self.known(handle or 0, Stream)
-        if found.device not in (None, self.current):
-            raise Refused(INVALID_HANDLE)
-        return found
-
-    def cuEventRecord(self, event: int, stream: int) -> None:
-        self.known(event, Event).record(self.stream(stream))
-
-    def cuStreamWaitEvent(self, stream: int, event: int, flags: int) -> None:
-        self.known(event, Event).wait(self.stream(stream))
-
-    def cuStreamSynchronize(self, stream: int) -> None:
-        self.stream(stream).drain()
 
     # Modules.
 
@@ -358,8 +203,8 @@ class EmulatedDriver:
         """Leave what is wrong with a module where the options say."""
         keys = (NUMBER * count).from_address(asked)
         values = dict(zip(keys, (ctypes.c_uint64 * count).from_address(given), strict=True))
-        size = ctypes.c_uint(values[device.ERROR_LOG_BYTES]).value
-        put_bytes(values[device.ERROR_LOG], text.encode()[: size - 1] + b"\0")
+        size = ctypes.c_uint(values[driver_functions.ERROR_LOG_BYTES]).value
+        put_bytes(values[driver_functions.ERROR_LOG], text.encode()[: size - 1] + b"\0")
 
     def cuModuleGetFunction(self, place: int, module: int, name: bytes) -> None:
         functions = self.known(module, dict)
@@ -374,98 +219,6 @@ class EmulatedDriver:
             self.unexpected.append(ValueError("a module goes while kernels wait to run"))
         gone = {id(f) for f in functions.values()}
         self.handles = {k: h for k, h in self.handles.items() if k != module and id(h) not in gone}
-
-    # Memory.
-
-    def cuMemAllocAsync(self, place: int, size: int, stream: int) -> None:
-        if not size:
-            raise Refused(INVALID_VALUE)
-        rounded = (size + 511) // 512 * 512
-        own = [b for b in self.free.get(rounded, ()) if self.owners[b] == self.current]
-        if own:
-            block = own[-1]
-            self.free[rounded].remove(block)
-        else:
-            block, self.next = self.next, self.next + rounded + 512  # what is between is nobody's
-            if self.next > self.start + ADDRESSES:
-                self.next = block
-                raise Refused(OUT_OF_MEMORY)
-        self.blocks[block] = rounded
-        self.owners[block] = self.current
-        self.spoil(block, rounded, self.stream(stream))
-        put(place, block)
-
-    def spoil(self, block: int, size: int, stream: Stream) -> None:
-        """What is in it is undefined."""
-        stream.do(lambda: fill_with(block + self.shift, GARBAGE, size))
-
-    def take_back(self) -> None:
-        """Blocks were given back by machine code: an array may go while an exception is on its way."""
-        count = self.given_count.value
-        for block, stream in zip(
-            self.given[: 2 * count : 2], self.given[1 : 2 * count : 2], strict=True
-        ):
-            if block not in self.blocks:
-                self.unexpected.append(ValueError(f"freed twice, or never allocated: {block:#x}"))
-                continue
-            size = self.blocks.pop(block)
-            self.spoil(block, size, self.known(stream, Stream))
-            self.free.setdefault(size, []).append(block)
-        self.given_count.value -= count
-
-    def host(self, address: int, size: int) -> int:
-        """Where memory of the device is, all of which is allocated."""
-        at = self.block_of(address)
-        if at is None or address + size > at + self.blocks[at]:
-            raise Refused(ILLEGAL_ADDRESS)
-        return address + self.shift
-
-    def block_of(self, address: int) -> int | None:
-        at = max((b for b in self.blocks if b <= address), default=None)
-        return at if at is not None and address <= at + self.blocks[at] else None
-
-    def was_freed(self, address: int) -> bool:
-        """Whether an address is in a block that was given back. (Views of nothing begin before a block.)"""
-        return any(
-            block <= address < block + size for size, given in self.free.items() for block in given
-        )
-
-    def cuPointerGetAttribute(self, place: int, attribute: int, address: int) -> None:
-        block = self.block_of(address)
-        if block is None or attribute not in (device.MEMORY_TYPE, device.ORDINAL):
-            raise Refused(INVALID_VALUE)
-        is_type = attribute == device.MEMORY_TYPE
-        found = device.OF_DEVICE if is_type else self.owners[block]
-        ctypes.c_int.from_address(place).value = found
-
-    def cuMemcpyHtoDAsync(self, target: int, source: int, size: int, stream: int) -> None:
-        """Memory of the host that may be paged out is copied before this returns."""
-        to, value = self.host(target, size), ctypes.string_at(source, size)
-        self.stream(stream).do(lambda: put_bytes(to, value))
-
-    def cuMemcpyDtoHAsync(self, target: int, source: int, size: int, stream: int) -> None:
-        start = self.host(source, size)
-        self.stream(stream).drain()
-        ctypes.memmove(target, start, size)
-
-    def cuMemcpyDtoDAsync(self, target: int, source: int, size: int, stream: int) -> None:
-        to, start = self.host(target, size), self.host(source, size)
-        self.stream(stream).do(lambda: put_bytes(to, ctypes.string_at(start, size)))
-
-    def cuMemsetD8Async(self, target: int, value: int, count: int, stream: int) -> None:
-        self.fill(target, value.to_bytes(1, "little"), count, stream)
-
-    def cuMemsetD16Async(self, target: int, value: int, count: int, stream: int) -> None:
-        self.fill(target, value.to_bytes(2, "little"), count, stream)
-
-    def cuMemsetD32Async(self, target: int, value: int, count: int, stream: int) -> None:
-        self.fill(target, value.to_bytes(4, "little"), count, stream)
-
-    def fill(self, target: int, value: bytes, count: int, stream: int) -> None:
-        if target % len(value):
-            raise Refused(INVALID_VALUE)
-        at = self.host(target, len(value) * count)
-        self.stream(stream).do(lambda: put_bytes(at, value * count))
 
     # Launches.
 
@@ -629,43 +382,16 @@ class EmulatedDriver:
 
 
 ATTRIBUTES = {
-    device.MAJOR: 9, device.MINOR: 0, device.POOLS: 1,
-    device.MULTIPROCESSORS: 132, device.CLOCK: 1_980_000,
+    driver_functions.MAJOR: 9, driver_functions.MINOR: 0, driver_functions.POOLS: 1,
+    driver_functions.MULTIPROCESSORS: 132, driver_functions.CLOCK: 1_980_000,
 }  # fmt: skip
 """Of the emulated device."""
 DEVICES = 2
 """That it has; one cannot touch the other's memory."""
 MOST_PARAMETERS = 4096
 """Bytes that a kernel may be given: the least of all kinds of devices."""
-BEFORE = {"cuInit", "cuGetErrorName", "cuDriverGetVersion"}
-"""Functions that may be called before the driver has begun."""
-WITHOUT = {
-    *BEFORE, "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain",
-    "cuDeviceGetDefaultMemPool", "cuCtxSetCurrent", "cuCtxGetCurrent", "cuMemPoolSetAttribute",
-    "cuMemPoolTrimTo", "cuPointerGetAttribute",
-}  # fmt: skip
-"""Functions that need no context."""
-IN_CONTEXT = {*device.FUNCTIONS, *MORE, *CUBLAS} - WITHOUT
-CAPTURED = {
-    *device_text.GEMMS, "cuLaunchKernel", "cuMemsetD8Async", "cuMemsetD16Async", "cuMemsetD32Async",
-    "cuMemcpyDtoDAsync", "cuStreamEndCapture", "cuGetErrorName", "cuStreamGetCaptureInfo",
-}  # fmt: skip
-"""Functions that may be called while a stream is captured (copies of memory that is paged may not)."""
-NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 BYTES = {"ptr": 8, "i64": 8, "double": 8, "float": 4, "i32": 4, "i16": 2, "i8": 1, "i1": 1}
 """Bytes of a parameter, by LLVM's type."""
-
-
-def put(place: int, value: int) -> None:
-    ctypes.c_uint64.from_address(place).value = value
-
-
-def fill_with(place: int, value: int, size: int) -> None:
-    ctypes.memset(place, value, size)
-
-
-def put_bytes(place: int, value: bytes) -> None:
-    ctypes.memmove(place, value, len(value))
 
 
 EMULATION: list[EmulatedDriver] = []
@@ -677,11 +403,11 @@ def emulated(*, cublas: bool = False) -> Generator[EmulatedDriver]:
     """Arrays and calls are an emulated device's meanwhile: its state is what tests look at."""
     from . import cuda
 
-    if "emulated" not in device.drivers:
+    if "emulated" not in drivers.begun:
         made = EmulatedDriver()
-        device.drivers["emulated"] = Driver("emulated", made.addresses)
+        drivers.begun["emulated"] = Driver("emulated", made.addresses)
         EMULATION.append(made)
-    driver = device.drivers["emulated"]
+    driver = drivers.begun["emulated"]
     before, cuda.chosen = cuda.chosen, driver
     if cublas:
         driver.end_products()

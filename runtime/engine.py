@@ -284,9 +284,9 @@ def of_device(metadata: Metadata, driver: str) -> dict[str, int]:
     symbols = [s for s, kind in metadata["symbols"].items() if kind.startswith("device ")]
     if not symbols:
         return {}
-    from . import device
+    from . import drivers
 
-    return {symbol: device.drivers[driver].address(symbol) for symbol in symbols}
+    return {symbol: drivers.begun[driver].address(symbol) for symbol in symbols}
 
 
 def address_of(symbol: str, kind: str) -> int | None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .function import CompiledFunction
 from .keys import Overlaps, is_generator
+
+if TYPE_CHECKING:
+    from .function import CompiledFunction
 
 
 class Check(Protocol):

@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from . import class_reads, disk_cache, foreign, rules, tables, wrappers
-from .captures import MANAGED, MISSING, is_input, reads_of, taken_apart
+from .bytecode_reads import reads_of
+from .captures import MANAGED, is_input, taken_apart
 from .library_code import is_of_library, is_own_fixed, is_versioned
+from .places import MISSING
 
 MOST_FUNCTIONS = 300
 

@@ -47,9 +47,9 @@ def placed(start: Start, product: Callable[[Any], Array]) -> Callable[[Any], Arr
         return product
 
     def on_device(x: Any) -> Array:
-        from .device import drivers
+        from .drivers import begun
 
-        with drivers[name].placing():
+        with begun[name].placing():
             return product(x)
 
     return on_device

@@ -17,6 +17,7 @@ from . import engine, keys, memory, result_pool
 from .dispatch import Specialization
 from .function import CompiledFunction
 from .gradients import with_groups
+from .loading import link_of, shared_code
 from .tangents import of_number
 from .vjp import run_primal
 
@@ -234,12 +235,12 @@ def metered(
     )
     meter = Meter()
     name = dispatcher.function.__name__
-    entries, support = dispatcher.shared_code(metadata)
+    entries, support = shared_code(dispatcher, metadata)
     library = engine.load(object_code, metadata, name, meter.symbols(), entries, support)
     found = Specialization(library, metadata, active, {})
     for kind in metadata["entries"]:
         following = made_anew if metadata["retries"] else dispatcher.disagree
-        link = dispatcher.link(found, era, following)
+        link = link_of(dispatcher, found, era, following)
         link.proved = True
         found.direct[kind] = library.function(kind, link, "")
     return meter, found

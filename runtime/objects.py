@@ -182,11 +182,9 @@ def flat_of(dispatcher: Dispatcher, bound: tuple[Any, ...]) -> tuple[Flat, Parts
 
 
 def make(dispatcher: Dispatcher, structure: Structure) -> Flat:
-    from .function import compiled
-
     function = function_of_parts(structure)
     with_gradient = dispatcher.checks_gradient
-    made = compiled(function, dispatcher.options, dispatcher.compiler, with_gradient)
+    made = dispatcher.make(function, dispatcher.options, dispatcher.compiler, with_gradient)
     own = made._dispatcher  # pyright: ignore[reportPrivateUsage]
     flat = Flat(structure, made, own, taker(structure), dispatcher)
     function.__globals__["flat"] = flat

@@ -251,8 +251,8 @@ def release_memory() -> None:
 
     Live arrays are not affected. It includes devices.
     """
-    if (device := sys.modules.get(f"{__package__}.device")) is not None:
-        device.release_memory()
+    if (drivers := sys.modules.get(f"{__package__}.drivers")) is not None:
+        drivers.release_memory()
 
     if pool.cache_info().currsize or any(scratch_pool[:SCRATCH_SLOTS]):
         its = pool()

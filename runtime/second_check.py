@@ -13,8 +13,8 @@ from .gradients import run, seeds
 from .hessian_products import value_grad_hvp
 
 if TYPE_CHECKING:
+    from .checked_gradient import GradientCheck
     from .dispatch import Dispatcher, Specialization
-    from .gradient_check import GradientCheck
 
 STEPS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 SMALL, SMALL_SINGLE = 1e-4, 1e-1

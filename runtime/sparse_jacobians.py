@@ -188,12 +188,9 @@ def blocks_of_hessian(
 
 def unchecked(start: Start) -> Start:
     """The same function, whose derivatives are not checked: patterns are found by some that are NaN."""
-    dispatcher = start.dispatcher
-    options = {**dispatcher.options, "sanitize": ""}
-    if options == dispatcher.options:
+    if not start.dispatcher.options["sanitize"]:
         return start
-    made = type(dispatcher)(dispatcher.function, options, dispatcher.compiler, False)
-    return replace(start, dispatcher=made)
+    return replace(start, dispatcher=start.dispatcher.apart(sanitize=""))
 
 
 def products_of(start: Start, values: tuple[Any, ...], mode: str) -> Products:

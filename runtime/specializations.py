@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from . import engine, keys
-from .captures import MISSING, Captures
+from .captures import Captures
 from .link import Link
+from .places import MISSING
 
 
 @dataclass

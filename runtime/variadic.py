@@ -23,7 +23,7 @@ from .inspection import Inspection
 from .user_tracebacks import with_concise_methods
 
 if TYPE_CHECKING:
-    from .function import DifferentiableFunction
+    from .differentiable_function import DifferentiableFunction
 
 VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 LOOKS = ("__name__", "__qualname__", "__module__", "__doc__", "__annotations__")

@@ -30,7 +30,7 @@ from mutad.dialects.array import Array
 from mutad.dialects.dense import Dense
 from mutad.dialects.device import Device
 from mutad.dialects.special import Special
-from mutad.runtime.function import DEFAULTS
+from mutad.runtime.options import DEFAULTS
 from mutad.runtime.target import VARIABLE
 
 mutad._import_compiler(

@@ -15,15 +15,10 @@ from device_programs import Arguments, waves
 from on_device import on_device, on_host
 
 import mutad
-from mutad.runtime import device
+from mutad.runtime import drivers
 from mutad.runtime.device_text import CONDITIONAL, SET_CONDITION, SETTER
-from mutad.runtime.emulated_driver import (
-    INVALID_PTX,
-    INVALID_VALUE,
-    OUT_OF_MEMORY,
-    EmulatedDriver,
-    emulated,
-)
+from mutad.runtime.emulated_driver import EmulatedDriver, emulated
+from mutad.runtime.emulated_functions import INVALID_PTX, INVALID_VALUE, OUT_OF_MEMORY
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +30,7 @@ def emulation() -> Iterator[EmulatedDriver]:
         before = len(found.blocks)
         yield found
         gc.collect()
-        device.drivers["emulated"].release()
+        drivers.begun["emulated"].release()
         found.take_back()
         assert not found.unexpected
         assert len(found.blocks) == before
@@ -109,7 +104,7 @@ def outcome(compiled: Any, arguments: tuple[Any, ...]) -> list[Any]:
 
 def without(call: Callable[[], Any]) -> Any:
     """What a call returns where the driver has no conditional nodes."""
-    state = device.drivers["emulated"].state
+    state = drivers.begun["emulated"].state
     before, state[SETTER] = state[SETTER], 0
     try:
         return call()
@@ -123,7 +118,7 @@ def without(call: Callable[[], Any]) -> Any:
 def test_a_loop_that_the_device_ends_is_the_same_to_the_bit(
     function: Callable[..., Any], arguments: Arguments, graphs: int
 ) -> None:
-    compiled, driver = mutad.compile(function), device.drivers["emulated"]
+    compiled, driver = mutad.compile(function), drivers.begun["emulated"]
     outcome(compiled, arguments())
     before, downloads = driver.replays, driver.launches
     found = outcome(compiled, arguments())
@@ -223,20 +218,20 @@ def test_errors_of_the_driver_are_exceptions(
     compiled, wanted = mutad.compile(damped), damped(waves(300), 0.1)
     u, again, first = on_device((waves(300), waves(300), waves(300)))
     compiled(first, 0.1)
-    device.drivers["emulated"].release()
+    drivers.begun["emulated"].release()
     handles = len(emulation.handles)
     code = OUT_OF_MEMORY if function == "cuMemAllocAsync" else INVALID_VALUE
     emulation.fail(function, code, after)
     with pytest.raises((mutad.cuda.CudaError, MemoryError), match=function):
         compiled(u, 0.1)
     assert emulation.captured is None
-    device.drivers["emulated"].release()
+    drivers.begun["emulated"].release()
     assert len(emulation.handles) <= handles
     close(compiled(again, 0.1), wanted)
 
 
 def test_drivers_without_conditional_nodes_launch_one_by_one(emulation: EmulatedDriver) -> None:
-    driver = device.drivers["emulated"]
+    driver = drivers.begun["emulated"]
     before, driver.state[SETTER] = driver.state[SETTER], 0
     try:
         emulation.fail("cuModuleLoadDataEx", INVALID_PTX)

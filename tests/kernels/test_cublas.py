@@ -14,7 +14,7 @@ from device_programs import waves
 
 import mutad
 from mutad.cuda import CudaError
-from mutad.runtime import device, device_products
+from mutad.runtime import device, device_products, drivers
 from mutad.runtime.device import Driver
 from mutad.runtime.emulated_driver import EmulatedDriver, emulated
 
@@ -28,7 +28,7 @@ def emulation() -> Iterator[EmulatedDriver]:
 
 
 def driver() -> Driver:
-    return device.drivers["emulated"]
+    return drivers.begun["emulated"]
 
 
 def plain(a, b, c):

@@ -18,13 +18,8 @@ from device_programs import heat, waves
 import mutad
 from mutad.cuda import CudaError
 from mutad.runtime import cuda
-from mutad.runtime.emulated_driver import (
-    DEVICES,
-    ILLEGAL_ADDRESS,
-    INVALID_VALUE,
-    EmulatedDriver,
-    emulated,
-)
+from mutad.runtime.emulated_driver import DEVICES, EmulatedDriver, emulated
+from mutad.runtime.emulated_functions import ILLEGAL_ADDRESS, INVALID_VALUE
 
 f = mutad.compile(heat, grad=True, opt=1)
 

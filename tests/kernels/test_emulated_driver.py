@@ -12,9 +12,17 @@ import pytest
 from device_programs import waves
 
 import mutad
-from mutad.runtime import cuda, device, device_arrays, device_text, emulated_driver
+from mutad.runtime import (
+    cuda,
+    device_arrays,
+    device_text,
+    driver_functions,
+    drivers,
+    emulated_functions,
+)
 from mutad.runtime.device import Driver
-from mutad.runtime.emulated_driver import EmulatedDriver, Function, emulated
+from mutad.runtime.emulated_driver import EmulatedDriver, emulated
+from mutad.runtime.emulated_functions import Function
 from mutad.runtime.keys import address_of
 
 OUT = ctypes.c_void_p()
@@ -71,7 +79,7 @@ REFUSED: dict[str, tuple[Callable[[Calls], int], int]] = {
 def test_what_is_refused(name: str) -> None:
     call, code = REFUSED[name]
     with emulated() as emulation:
-        calls = Calls(emulation, device.drivers["emulated"])
+        calls = Calls(emulation, drivers.begun["emulated"])
         assert calls.launch(calls.at, 64) == 0
         assert call(calls) == code
 
@@ -79,15 +87,15 @@ def test_what_is_refused(name: str) -> None:
 def test_nothing_is_called_before_the_driver_has_begun_or_without_a_context() -> None:
     made = EmulatedDriver()
     count = made.functions["cuDeviceGetCount"]
-    assert count(PLACE) == emulated_driver.NOT_INITIALIZED
+    assert count(PLACE) == emulated_functions.NOT_INITIALIZED
     assert made.functions["cuInit"](0) == 0
     assert count(PLACE) == 0
-    assert made.functions["cuStreamCreate"](PLACE, 1) == emulated_driver.INVALID_CONTEXT
+    assert made.functions["cuStreamCreate"](PLACE, 1) == emulated_functions.INVALID_CONTEXT
 
 
 def test_a_capture_takes_no_copies_and_gives_nothing_back() -> None:
     with emulated() as emulation:
-        calls = Calls(emulation, device.drivers["emulated"])
+        calls = Calls(emulation, drivers.begun["emulated"])
         stream = calls.driver.stream
         assert calls("cuStreamBeginCapture", stream, 1) == 0
         refused = [
@@ -101,13 +109,13 @@ def test_a_capture_takes_no_copies_and_gives_nothing_back() -> None:
             refused.append(free(address)(calls.at, stream))
         assert calls("cuStreamEndCapture", stream, PLACE) == 0
         assert calls("cuGraphDestroy", OUT.value) == 0
-        assert refused == [emulated_driver.CAPTURE_UNSUPPORTED] * 4
+        assert refused == [emulated_functions.CAPTURE_UNSUPPORTED] * 4
 
 
 def test_kernels_take_no_more_parameters_than_every_device_has_room_for() -> None:
     """Those with more are refused where they are loaded."""
     with emulated():
-        driver = device.drivers["emulated"]
+        driver = drivers.begun["emulated"]
         image = {"kernels": ["k"], "parameters": [["i64"] * 513], "ranks": [[]], "sizes": [[]]}
         image |= {
             "ptx": "",
@@ -124,7 +132,7 @@ def test_kernels_take_no_more_parameters_than_every_device_has_room_for() -> Non
 def test_streams_run_when_somebody_waits_for_them() -> None:
     """A stream that does not wait for another one sees what was there before."""
     with emulated() as emulation:
-        calls = Calls(emulation, device.drivers["emulated"])
+        calls = Calls(emulation, drivers.begun["emulated"])
         ours, other, event = calls.driver.stream, 1, calls.driver.event
         seen = np.zeros(1)
         for waits, wanted in ((False, np.frombuffer(b"\0\0\0\0\1\1\1\1")[0]), (True, 0.0)):
@@ -142,7 +150,7 @@ def test_streams_run_when_somebody_waits_for_them() -> None:
 
 def test_the_table_has_all_that_is_called() -> None:
     made = EmulatedDriver()
-    assert {*device.NAMES, *device_text.GEMMS} <= made.addresses.keys()
+    assert {*driver_functions.NAMES, *device_text.GEMMS} <= made.addresses.keys()
 
 
 def squared(u, k):
@@ -208,7 +216,7 @@ def test_memory_that_goes_waits_for_whoever_has_used_it() -> None:
     """The library's copy runs late; what we compute next is not to be in what it copies."""
     f = mutad.compile(squared, grad=True, opt=1, cache=False)
     with emulated() as emulation:
-        calls = Calls(emulation, device.drivers["emulated"])
+        calls = Calls(emulation, drivers.begun["emulated"])
         u, kept = waves(64), mutad.device_array(np.zeros(64))
         target = address_of(kept.taken.array)
         wanted = f.grad(u.copy(), 0.5)

@@ -19,17 +19,10 @@ from meeting_programs import MEETING
 import mutad
 from mutad import Active, Const, DeviceArray, Duplicated
 from mutad.cuda import CudaError
-from mutad.runtime import cuda, device
+from mutad.runtime import cuda, device, drivers
 from mutad.runtime.device import Driver
-from mutad.runtime.emulated_driver import (
-    BYTES,
-    ILLEGAL_ADDRESS,
-    INVALID_VALUE,
-    OUT_OF_MEMORY,
-    EmulatedDriver,
-    Function,
-    emulated,
-)
+from mutad.runtime.emulated_driver import BYTES, EmulatedDriver, emulated
+from mutad.runtime.emulated_functions import ILLEGAL_ADDRESS, INVALID_VALUE, OUT_OF_MEMORY, Function
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +43,7 @@ def emulation() -> Iterator[EmulatedDriver]:
 
 
 def driver() -> Driver:
-    return device.drivers["emulated"]
+    return drivers.begun["emulated"]
 
 
 def there(value: Any) -> Any:
@@ -655,7 +648,7 @@ def test_the_real_driver_is_given_what_its_kernels_take(monkeypatch: pytest.Monk
     f.grad(there(waves(40)), 0.1, 3)
     for image in emulated_images:
         KINDS.update(zip(image["kernels"], image["parameters"], strict=True))
-    real = device.real.__wrapped__()
+    real = drivers.real.__wrapped__()
     with monkeypatch.context() as patched:  # `monkeypatch` undoes when `emulation` has ended
         patched.setattr(cuda, "chosen", real)
         assert cuda.target_of(real, "cpu") == "cuda:sm_90"
@@ -669,7 +662,7 @@ def test_the_real_driver_is_given_what_its_kernels_take(monkeypatch: pytest.Monk
         assert made.counts["cuLaunchKernel"] > 8
         assert made.read == {n: [BYTES[k] for k in kinds] for n, kinds in KINDS.items()}
         assert not made.unexpected
-    device.drivers.pop("cuda")
+    drivers.begun.pop("cuda")
 
 
 def test_streams_wait_for_each_other(emulation: EmulatedDriver) -> None:

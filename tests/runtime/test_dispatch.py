@@ -21,7 +21,8 @@ from handmade import SCALAR, SUM, SUM_GRADIENT, Handmade
 import mutad
 from mutad.runtime import dispatch, keys
 from mutad.runtime.engine import Library
-from mutad.runtime.function import CompiledFunction, check_options
+from mutad.runtime.function import CompiledFunction
+from mutad.runtime.options import check_options
 
 
 def square_sum(x):

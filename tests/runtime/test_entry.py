@@ -16,7 +16,7 @@ from handmade import SCALAR, SUM, SUM_GRADIENT, Handmade
 
 from mutad.compiler.codegen.entries.writer import HEADER, LINK_SLOTS
 from mutad.runtime import native_code
-from mutad.runtime.dispatch import Link
+from mutad.runtime.link import Link
 
 
 def square_sum(x):

@@ -23,7 +23,9 @@ from mutad.compiler.codegen.entries.entry import (
 )
 from mutad.compiler.pipeline import compile_support
 from mutad.runtime.dispatch import Compiler
-from mutad.runtime.function import CompiledFunction, check_options, compiled
+from mutad.runtime.function import CompiledFunction
+from mutad.runtime.function_factory import compiled
+from mutad.runtime.options import check_options
 
 Kernel = Callable[[tuple[str, ...], tuple[int, ...]], str]
 

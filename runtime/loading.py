@@ -1,0 +1,162 @@
+"""The code for one kind of arguments: from the disk, or compiled; loaded, and linked to this process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from . import (
+    disk_cache,
+    engine,
+    entry_code,
+    foreign,
+    keys,
+    log,
+    sites,
+    target,
+    write_back,
+)
+from .compiler_protocol import Wanted
+from .gradients import Active, BatchDuplicated, Const, Duplicated
+from .link import Link
+from .places import MISSING
+from .specializations import Era, Key, Specialization, expected_constants
+from .user_tracebacks import concise
+
+if TYPE_CHECKING:
+    from .dispatch import Dispatcher
+
+KEYWORDS = ("wrt", "direction", "tangents", "batch", "cotangent")
+WRT, DIRECTION, TANGENTS, BATCH, COTANGENT = map(sys.intern, KEYWORDS)
+MODE = (sys.intern("mode"), sys.intern("forward"))
+
+
+def load(d: Dispatcher, key: Key, era: Era, values: Sequence[Any] | None) -> Specialization | None:
+    """The code for a key; None where it assumes something that these values do not fulfil."""
+    target.require_runnable()
+    arguments, overlaps, wrt, mode, lanes, guards, stretch = key
+    from .fingerprint import place_of  # which loads what only the disk cache needs
+
+    options = {**d.options, "stretch": stretch, "lanes": lanes, "guards": guards}
+    place = place_of(d.function, arguments, overlaps, mode, wrt, options)
+    started = perf_counter()
+    cached = disk_cache.read(place)
+
+    def wanted(assumed: Sequence[Any]) -> bool:
+        return values is None or keys.assumptions_hold(assumed, values)
+
+    loaded = cached is not None and bool(cached[0] or not wanted(cached[1]["assumed"]))
+    if cached is None or not loaded:
+        with d.compiler.watched(d.function.__qualname__):
+            cached = compiled_for(d, key, era, options, wanted)
+        disk_cache.write(place, *cached)
+    if log.is_on() and cached[0]:
+        names = (*d.parameters, *era.captures.names)
+        why = log.why_anew(key, names, d.eras)
+        seconds = perf_counter() - started
+        log.tell(d.function.__qualname__, key, names, why, seconds, loaded=loaded)
+    object_code, metadata = cached
+    if not object_code:
+        era.assumed[key] = metadata["assumed"]
+        return None
+    records = metadata.get("records")
+    if records not in d.recipes:
+        d.recipes = [*d.recipes, records]
+    instead = foreign.addresses(metadata["symbols"], era.captures.expected)
+    kernels = None
+    if (image := metadata.get("image")) is not None:
+        from . import device, drivers
+
+        driver: str = d.options["driver"]
+        kernels = drivers.begun[driver].load(image)
+        instead = {**instead, **engine.of_device(metadata, driver)}
+        instead[device.KERNELS] = kernels.address
+    entries, support = shared_code(d, metadata)
+    name = d.function.__name__
+    library = engine.load(object_code, metadata, name, instead, entries, support)
+    found = Specialization(library, metadata, wrt, {})
+    for kind in metadata["entries"]:
+        following = d.disagree
+        if metadata["retries"]:
+            following = partial(d.retry, kind, key, era)
+        if kind == "pull":
+            following = not_taken
+        link = link_of(d, found, era, following)
+        link.proved = True
+        found.direct[kind] = library.function(kind, link, "")
+    if kernels is not None:
+        found.kernels = kernels
+        calling = kernels.driver.calling
+        found.direct = {kind: calling(entry) for kind, entry in found.direct.items()}
+    return found
+
+
+def compiled_for(
+    d: Dispatcher, key: Key, era: Era, options: dict[str, Any], wanted: Wanted
+) -> tuple[bytes, dict[str, Any]]:
+    """Compile for a key, after a check that there is a gradient where that was asked for."""
+    arguments, overlaps, wrt = key.arguments, key.overlaps, key.wrt
+    if d.checks_gradient and not wrt:
+        own = arguments[: len(arguments) - len(era.captures.inputs)]
+        active = tuple(i for i, a in enumerate(own) if keys.is_active_key(a))
+        if active:
+            d.compiler.check_differentiable(
+                d.function, arguments, overlaps, active, options, era.captures, wanted
+            )
+    return d.compiler.compile(
+        d.function, arguments, overlaps, key.mode, wrt, options, era.captures, wanted
+    )
+
+
+def shared_code(
+    d: Dispatcher, metadata: dict[str, Any]
+) -> tuple[engine.EntryCode | None, engine.EntryCode]:
+    """The entries of a module that has none itself, and the support functions."""
+    support = entry_code.support_of(d.compiler, d.options)
+    return entry_code.entries_of(metadata, d.compiler, d.options), support
+
+
+def link_of(d: Dispatcher, found: Specialization, era: Era, following: Callable[..., Any]) -> Link:
+    """A link for an entry of this specialization."""
+    site_list: list[sites.Site] = found.metadata["sites"]
+
+    opaque = [k for k, s in enumerate(site_list) if "call" in s]
+    calls = {k: foreign.caller(site_list[k], era.captures.expected) for k in opaque}
+
+    def report(site: int, payload: int) -> BaseException:
+        return write_back.made(sites.exception(site_list[site], payload))
+
+    @concise
+    def show(site: int, payload: int) -> None:
+        if (call := calls.get(site)) is not None:
+            call(payload)
+        elif "leaves" in site_list[site]:
+            write_back.take_over(site_list[site], payload)
+        else:
+            sites.show(site_list[site], payload)
+
+    names = (*d.parameters, *era.captures.names)
+    link = Link()
+    link.constants = expected_constants(era.captures)
+    link.defaults = d.defaults
+    link.inputs = tuple(x for p in era.captures.inputs for x in (p.holder, p.name))
+    link.keyword, link.direction, link.tangents, link.batch = WRT, DIRECTION, TANGENTS, BATCH
+    link.lanes = found.metadata.get("lanes", 1)
+    link.mode = MODE
+    link.cotangent = COTANGENT
+    link.wrappers = Const, (Duplicated if link.lanes == 1 else BatchDuplicated), Active
+    link.names = tuple(names[p] for p in found.wrt)
+    link.positions = tuple(p if p < len(d.parameters) else MISSING for p in found.wrt)
+    link.next = following
+    link.owner = d.owner() if d.owner is not None else None
+    link.report = report
+    link.show = show
+    return link
+
+
+def not_taken(*args: Any) -> Any:
+    """What the entry of `back` returns where Python code is to do it."""
+    return NotImplemented
