@@ -35,7 +35,8 @@ from ..codegen.entries.guard import Form
 from ..derivative.segments import enclosing_loops
 from .entry_numbers import Number
 from .product_copies import LINE
-from .work_size import Measure, reserve
+from .reserved_tapes import reserve
+from .work_size import Measure
 
 SOME = 1 << 24
 """So many iterations of a nest that may raise are added up."""

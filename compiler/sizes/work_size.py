@@ -69,6 +69,7 @@ from .entry_numbers import Arithmetic, Number
 from .entry_values import EntryValues, Undetermined, Varies, Why, why
 from .equal_extents import equal_extents
 from .product_copies import ProductCopies
+from .reserved_tapes import reserve_tapes
 
 CLEAN = (EliminateCommon(), FoldConstants(), HoistInvariants(), EliminateCommon(), RemoveDead())
 
@@ -136,32 +137,6 @@ def measure_work(
     block.insert_op_before(function, kernel)
     reserve_tapes(kernel, Measure(kernel, assumed, counts, checked=False))
     return WorkSize(function, None, total.loose, tuple(read_by(function)))
-
-
-def reserve_tapes(kernel: func.FuncOp, measure: Measure) -> None:
-    """Say at each tape how many bytes it holds at most, computed where the kernel begins."""
-    for tape, size in measure.tapes().items():
-        if not size.is_zero:
-            reserve(tape, measure.a.value(size.number))
-    top, first = kernel.body.block, kernel.body.block.first_op
-    assert first is not None
-    for op in list(measure.a.block.ops):
-        op.detach()
-        top.insert_op_before(op, first)
-
-
-def reserve(tape: ad.TapeOp, size: SSAValue) -> ad.TapeOp:
-    """The same tape, which says how many bytes it holds at most."""
-    fresh = ad.TapeOp(size)
-    fresh.location, fresh.attributes = tape.location, tape.attributes
-    fresh.tape.name_hint = tape.tape.name_hint
-    tape.tape.replace_all_uses_with(fresh.tape)
-    block = tape.parent
-    assert block is not None
-    block.insert_op_before(fresh, tape)
-    tape.detach()
-    tape.erase()
-    return fresh
 
 
 def clean(function: func.FuncOp) -> None:
