@@ -25,7 +25,6 @@ from __future__ import annotations
 import builtins
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, scf
@@ -33,10 +32,10 @@ from xdsl.dialects.builtin import IntegerAttr, i1
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects import array
-from ..diagnostics import Span
 from .bindings import roots
+from .catching_scopes import NOTHING, Arm, Attempt, Branch, Nest, Pending, Raise, Scope
 from .checks import described, is_inside, outside, overflows, wrapped
-from .data.fields import fields_in, is_field
+from .data.fields import fields_in
 from .joins import Binding
 from .scalars import COMPLEX_POWER, logical_not
 from .syntax.liveness import Names
@@ -44,118 +43,14 @@ from .values import Array, Choice, Item, NoneValue, Record, Scalar, Static, Stru
 
 if TYPE_CHECKING:
     from .context import Context
-    from .frames import Frame
 
 STRIDE = 2**20
 """Exceptions of the handlers k and k + 1 have numbers that are so far apart."""
 
 OURS = ("mutad:", COMPLEX_POWER[1])
 """How the messages of exceptions begin that Python would not raise: no handler gets them."""
-
-
-@dataclass(frozen=True)
-class Raise:
-    """One place that raises: the number it sets the flag to, the message, the cells of what it shows."""
-
-    handler: int
-    number: int
-    exception: str
-    message: str
-    shown: tuple[SSAValue, ...]
-    span: Span | None
-
-
-@dataclass(eq=False)
-class Attempt:
-    """A `try` whose body is being lowered: the classes of each handler, and who raised so far.
-
-    `relevant` are the names of its frame that are read where an exception was raised. With `keeps`, what
-    was raised may be raised again. With `merges`, places that raise the same are one.
-    """
-
-    frame: Frame
-    handlers: Sequence[tuple[type[BaseException], ...]]
-    relevant: Names
-    keeps: bool
-    cell: SSAValue
-    raises: list[Raise] = field(default_factory=list[Raise])
-    merges: bool = False
-
-    def handler_of(self, raised: type[BaseException]) -> int | None:
-        return next((k for k, c in enumerate(self.handlers) if issubclass(raised, c)), None)
-
-    def of_handler(self, k: int) -> list[Raise]:
-        return [r for r in self.raises if r.handler == k]
-
-
 What = tuple[str, str, Sequence[SSAValue]]
 """What is raised: the class, the message, what it shows."""
-
-Pending = frozenset[Attempt]
-NOTHING: Pending = frozenset()
-
-
-@dataclass(frozen=True)
-class Caught:
-    """What `except ... as name` binds: an exception that handler `handler` caught, where one of `only`."""
-
-    attempt: Attempt
-    handler: int
-    only: tuple[Raise, ...] | None = None
-
-    @property
-    def raises(self) -> list[Raise]:
-        """The places that may have raised it."""
-        return self.attempt.of_handler(self.handler) if self.only is None else list(self.only)
-
-
-@dataclass(frozen=True)
-class Arm:
-    """One way through a branch: its code, the names at its end, whether it ends normally, and the
-    attempts to which it may leave by an exception."""
-
-    block: Block
-    env: dict[str, Binding]
-    dead: bool
-    pending: Pending = NOTHING
-
-    def is_gone(self, name: str, frame: Frame) -> bool:
-        """True when nothing reads the name after the arm."""
-        if is_field(name):
-            return self.dead and not self.pending
-        return self.dead and not any(a.frame is frame and name in a.relevant for a in self.pending)
-
-
-@dataclass(frozen=True)
-class Nest:
-    """A branch that is open: what follows in `outer` goes to the side where nothing was raised."""
-
-    condition: SSAValue
-    outer: Block
-    raised: Arm
-    span: Span | None
-
-
-@dataclass(frozen=True)
-class Branch:
-    """A nest that is closed otherwise."""
-
-    condition: SSAValue
-    raised: Arm
-    tail: Arm
-
-
-@dataclass
-class Scope:
-    """A block whose statements are being lowered, `block` being where the next op goes."""
-
-    frame: Frame
-    block: Block
-    nests: list[Nest] = field(default_factory=list[Nest])
-    ending: Pending = NOTHING
-    """Where it leaves to, at an end that is dead."""
-    pending: Pending = NOTHING
-    """Where it may leave to: known when it is closed."""
 
 
 class Catching:

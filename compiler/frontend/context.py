@@ -23,7 +23,8 @@ from ..names import as_hint
 from . import choices, scalars, weak
 from .bindings import nonlocals
 from .bindings.peeling import Peeled
-from .catching import Arm, Catching, Caught, is_made_in
+from .catching import Catching, is_made_in
+from .catching_scopes import Arm, Caught
 from .data import fields, settings, tables
 from .data.lists import ListKey, ListObject
 from .emitter import Emitter

@@ -32,7 +32,7 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from . import formatting
-from .catching import Caught, Raise
+from .catching_scopes import Caught, Raise
 from .data import classes, records
 from .data.fields import fields_in
 from .scalars import MARK

@@ -18,7 +18,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects import array
 from . import scalars
 from .emitter import Emitter
-from .library import elementwise, special
+from .library import element_code, special
 from .values import INT64_MAX, INT64_MIN, Scalar
 
 DOMAIN = ("ValueError", "math domain error")
@@ -237,7 +237,7 @@ def hypot(e: Emitter, x: Scalar, y: Scalar | None = None) -> Scalar:
     """NumPy's, with an error where the result overflows; of one number its magnitude."""
     if y is None:
         return Scalar("py_float", e.emit(math.AbsFOp(x.ssa)))
-    result = elementwise.hypot(e, [x.ssa, y.ssa])
+    result = element_code.hypot(e, [x.ssa, y.ssa])
     raise_overflow(e, result, x.ssa, y.ssa)
     return Scalar("py_float", result)
 
@@ -282,7 +282,7 @@ SPECIAL: dict[str, Callable[..., Scalar]] = {
     "copysign": binary(math.CopySignOp),
     "degrees": scaled_by(180.0 / python_math.pi),
     "radians": scaled_by(python_math.pi / 180.0),
-    "isnan": predicate(lambda e, x: elementwise.is_nan(e, [x])),
+    "isnan": predicate(lambda e, x: element_code.is_nan(e, [x])),
     "isinf": predicate(scalars.is_infinite),
     "isfinite": predicate(scalars.is_finite),
 }

@@ -14,7 +14,8 @@ from ...dialects import array
 from . import exceptions, scalars
 from .calling import context_managers
 from .calling.calls import Calls
-from .catching import STRIDE, Arm, Attempt, Branch, Caught, Scope
+from .catching import STRIDE
+from .catching_scopes import Arm, Attempt, Branch, Caught, Scope
 from .frames import RESULT
 from .joins import Maybe
 from .syntax.liveness import Names, assigned, reads

@@ -12,7 +12,7 @@ from ..scalar_types import NUMPY_DTYPE
 from . import choices, exceptions, formatting, imports, library
 from .bindings import nonlocals
 from .calling import nested_decorators, special_calls, star_arguments
-from .catching import Caught
+from .catching_scopes import Caught
 from .context import hint
 from .data import assigned_items, hashed, protocols
 from .data.lists import FixedList, ListObject

@@ -19,7 +19,7 @@ from ...scalar_types import Mismatch, join_types
 from .. import choices, exceptions, library, scalars
 from .. import python_math as math_functions
 from ..bindings import nonlocals
-from ..catching import Caught
+from ..catching_scopes import Caught
 from ..context import hint
 from ..data import hashed, protocols, tables
 from ..data.fields import fields_in

@@ -20,7 +20,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from ....dialects import activation, array
 from ...diagnostics import Span
-from ..catching import STRIDE, Attempt, Catching
+from ..catching import STRIDE, Catching
+from ..catching_scopes import Attempt
 from ..emitter import Emitter
 from ..frames import Frame
 

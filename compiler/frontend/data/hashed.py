@@ -15,7 +15,8 @@ import collections
 from typing import TYPE_CHECKING, Any
 
 from ..calling import standard_tables
-from ..calling.standard_tables import Counter, DefaultDict, Deque, Dict, Set, Table
+from ..calling.standard_deques import Deque
+from ..calling.standard_tables import Counter, DefaultDict, Dict, Set, Table
 from ..choices import MOST_OPTIONS
 from ..values import Record, Scalar, Static, Struct, Tuple, Value
 from .classes import method_of

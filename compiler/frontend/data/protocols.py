@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import library, scalars
-from ..calling import standard_iterators, standard_tables
+from ..calling import standard_deques, standard_iterators, standard_tables
 from ..frames import Unready
 from ..values import NUMPY_DTYPE, Array, Record, Scalar, Static, Struct, Value
 from .classes import described, method_of
@@ -100,7 +100,7 @@ def augmented_item(
         raise lowering.refusal(target, f"an item of {described(base)} is changed in place")
     key = lowering.subscript_of(target.slice)
     before = lowering.invoked(get, [base, key], target)
-    is_table = set_.__module__ == standard_tables.__name__
+    is_table = set_.__module__ in (standard_tables.__name__, standard_deques.__name__)
     if is_table and isinstance(before, Array) and not lowering.has_name(before):
         before, is_table = library.call(lowering.e, np.copy, [before], {}), False  # a row anew
     after = lowering.changed(op, before, lowering.expression(node), target)

@@ -29,6 +29,7 @@ from ..values import (
 from . import (
     bits,
     contractions,
+    conversions,
     creation,
     dense,
     diagonals,
@@ -147,7 +148,7 @@ FUNCTIONS: dict[Any, Function] = {
         for name in ("zeros_like", "ones_like", "empty_like", "full_like")
     },
     **{
-        getattr(np, name): family(creation.converted_array, name)
+        getattr(np, name): family(conversions.converted_array, name)
         for name in ("array", "asarray", "asanyarray", "ascontiguousarray", "copy")
     },
     **{getattr(np, name): family(creation.identity, name) for name in ("eye", "identity")},
@@ -241,7 +242,7 @@ def call(e: Emitter, function: object, args: list[Value], kwargs: Arguments) -> 
     if gather.is_at(function):
         return gather.call_at(e, function, args, kwargs)
     if is_scalar_type(function):
-        return creation.scalar_type(e, function, args, kwargs)
+        return conversions.scalar_type(e, function, args, kwargs)
     found = _lookup(function)
     if found is None:
         name = getattr(function, "__name__", None) or repr(function)
@@ -318,7 +319,7 @@ def transposed(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
 
 METHODS: dict[str, Function] = {
     **{name: reduction(name) for name in sorted(reductions.METHODS)},
-    "astype": creation.astype,
+    "astype": conversions.astype,
     "clip": named("clip", ("a", "min", "max", "out"), 1, elementwise.clip_call),
     "copy": positional("copy", 1, 1, copied),
     "dot": named("dot", ("a", "b", "out"), 2, linalg.dot),

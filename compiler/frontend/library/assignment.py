@@ -16,7 +16,7 @@ from ....dialects import array
 from ....dialects.array import constant_value
 from ..emitter import Emitter
 from ..values import NUMPY_DTYPE, Array, Scalar, Tuple, Value
-from . import shapes
+from . import shapes, views
 from .maps import Operand, broadcast, extents_of, map_into, operand, same
 
 ASSIGN = "could not broadcast input array from shape {source} into shape {destination}"
@@ -59,7 +59,7 @@ def without_leading_units(
     fail_if(e, wrong, message, own, target)
     kept = range(extra, len(own))
     zeros, ones = [e.index(0)] * len(own), [e.index(1)] * len(kept)
-    return shapes.view(e, source, zeros, kept, own[extra:], ones)
+    return views.view(e, source, zeros, kept, own[extra:], ones)
 
 
 def require_broadcast(

@@ -22,7 +22,7 @@ from xdsl.ir import Block, SSAValue
 from ....dialects import array
 from ..emitter import Emitter
 from ..values import Array, Scalar, Static, Value
-from . import diagonals, elementwise, reductions, shapes
+from . import diagonals, elementwise, reductions, shapes, views
 from .assignment import assign_view
 from .cases import Case
 from .dtypes import common_dtype, dtype_argument, dtype_of, element_type_cast
@@ -57,7 +57,7 @@ def contract(e: Emitter, operands: Sequence[Labelled], wanted: Sequence[str]) ->
     order = [found.labels.index(label) for label in wanted]
     if isinstance(a, Scalar) or order == list(range(len(order))):
         return a
-    return shapes.transposed(e, a, order)
+    return views.transposed(e, a, order)
 
 
 def in_one_shape(e: Emitter, operands: Sequence[Labelled]) -> list[Labelled]:
@@ -110,7 +110,7 @@ def spread(e: Emitter, x: Labelled, labels: Sequence[str]) -> Operand:
     axes = [x.labels.index(label) if label in own else -1 for label in labels]
     extents = [own.get(label, e.index(1)) for label in labels]
     steps = [e.index(0 if axis < 0 else 1) for axis in axes]
-    return shapes.view(e, a, [e.index(0)] * a.rank, axes, extents, steps)
+    return views.view(e, a, [e.index(0)] * a.rank, axes, extents, steps)
 
 
 Groups = tuple[list[str], list[str], list[str], list[str]]
@@ -141,7 +141,7 @@ def in_groups(
     """The axes in this order, those of a group as one: a stack of matrices."""
     order = [x.labels.index(label) for label in (*batch, *groups[0], *groups[1])]
     assert isinstance(x.value, Array)
-    a = shapes.transposed(e, x.value, order)
+    a = views.transposed(e, x.value, order)
     return a if all(len(group) == 1 for group in groups) else seen_as(e, a, extents)
 
 
@@ -163,7 +163,7 @@ def matrix_at(e: Emitter, a: Array, at: Sequence[SSAValue]) -> Array:
     if not at:
         return a
     axes = [a.rank - 2, a.rank - 1]
-    return shapes.view(e, a, [*at, zero, zero], axes, extents_of(e, a)[-2:], [one, one])
+    return views.view(e, a, [*at, zero, zero], axes, extents_of(e, a)[-2:], [one, one])
 
 
 def visit(
@@ -219,13 +219,13 @@ def stacks(e: Emitter, left: Array, right: Array, message: str) -> Value:
     assert isinstance(y, Array)
     own = [extents_of(e, v) for v in (x, y)]
     lead = shapes.broadcast_extents(e, [o[:-2] for o in own])
-    x, y = (shapes.broadcast_to(e, v, [*lead, *o[-2:]]) for v, o in zip((x, y), own, strict=True))
+    x, y = (views.broadcast_to(e, v, [*lead, *o[-2:]]) for v, o in zip((x, y), own, strict=True))
     found = stack_of_products(e, x, y, lead)
     gone = [len(lead)] if a.rank == 1 else [len(lead) + 1] if b.rank == 1 else []
     kept = [d for d in range(found.rank) if d not in gone]
     extents = extents_of(e, found)
     zeros, ones = [e.index(0)] * found.rank, [e.index(1)] * len(kept)
-    return shapes.view(e, found, zeros, kept, [extents[d] for d in kept], ones) if gone else found
+    return views.view(e, found, zeros, kept, [extents[d] for d in kept], ones) if gone else found
 
 
 def along(
@@ -321,9 +321,9 @@ def diagonal_view(e: Emitter, a: Array, labels: Sequence[str], wanted: Sequence[
     for label in wanted:
         while labels.count(label) > 1:
             *others, p, q = sorted(range(a.rank), key=lambda d: labels[d] == label)
-            a = diagonals.diagonal(e, shapes.transposed(e, a, [*others, p, q]))
+            a = diagonals.diagonal(e, views.transposed(e, a, [*others, p, q]))
             labels = [*(labels[d] for d in others), label]
-    return shapes.transposed(e, a, [labels.index(label) for label in wanted])
+    return views.transposed(e, a, [labels.index(label) for label in wanted])
 
 
 def extents_by_label(e: Emitter, a: Array, labels: Sequence[str], name: str) -> dict[str, SSAValue]:

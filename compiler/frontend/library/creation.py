@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, memref
@@ -27,13 +25,12 @@ from ..values import (
     Tuple,
     Value,
 )
-from . import elementwise, read_only, reshape, shapes
+from . import elementwise, read_only, shapes, views
 from .assignment import assign_view
 from .cases import Case
 from .dtypes import (
     FLOATS,
     INTEGERS,
-    SUPPORTED,
     cast,
     common_dtype,
     dtype_argument,
@@ -41,8 +38,9 @@ from .dtypes import (
     element_type_cast,
 )
 from .indexing import as_index
-from .maps import Operand, allocate, copy, extents_of, is_fortran, operand, viewable
+from .maps import Operand, allocate, extents_of, is_fortran, operand, viewable
 from .reductions import constant_bool, one_axis
+from .stacking import of_tuple
 from .ways_out import unknown_argument
 
 Arguments = dict[str, Value]
@@ -368,169 +366,6 @@ FIRST = {"array": "object"}
 """What NumPy calls the first parameter, where that is not `a`."""
 
 
-def converted_array(e: Emitter, name: str, args: Sequence[Value], kwargs: Arguments) -> Array:
-    """`np.array`, `np.copy`, `np.asarray`, `np.ascontiguousarray` of arrays, numbers and tuples."""
-    kwargs = dict(kwargs)
-    asked = kwargs.pop("copy", None) if name in ("array", "asarray", "asanyarray") else None
-    if asked is not None:
-        name = "array" if may_copy(e, asked) is True else "asarray"
-    if isinstance(kwargs.get("order"), NoneValue):
-        del kwargs["order"]
-    given = bound(e, name, [FIRST.get(name, "a"), "dtype"], args, kwargs)
-    value = next(iter(given.values()))
-    if asked is not None and may_copy(e, asked) is False:
-        require_no_copy(e, value, given.get("dtype"))
-    if isinstance(value, Tuple):
-        return of_tuple(e, value, given.get("dtype"))
-    if isinstance(value, Scalar):
-        dtype = dtype_argument(e, given.get("dtype"), dtype_of(value))
-        result = allocate(e, [], dtype, name)
-        assign_view(e, result, value)
-        return result
-    if not isinstance(value, Array):
-        e.fail(
-            f"{name} takes arrays, numbers, and lists and tuples of them", "make a list: list(...)"
-        )
-    dtype = dtype_argument(e, given.get("dtype"), value.dtype)
-    if name in ("asarray", "asanyarray") and dtype == value.dtype:
-        return value
-    if name == "ascontiguousarray":
-        return reshape.contiguous(e, value, dtype)
-    return copy(e, value, dtype)
-
-
-def may_copy(e: Emitter, asked: Value) -> bool | None:
-    """What `copy=` says: always, never, or (None) where it must be."""
-    if isinstance(asked, NoneValue):
-        return None
-    if not isinstance(asked, Scalar) or asked.constant is None:
-        e.fail("copy= must be known while compiling", way_out="write True, False or None")
-    return bool(asked.constant)
-
-
-def require_no_copy(e: Emitter, value: Value, dtype: Value | None) -> None:
-    """Refuse `copy=False` where NumPy would have to copy."""
-    is_array = isinstance(value, Array)
-    if not is_array or dtype_argument(e, dtype, value.dtype) != value.dtype:
-        e.fail("a copy cannot be avoided here", way_out="leave copy=False out")
-
-
-RAGGED = (
-    "setting an array element with a sequence. The requested array has an inhomogeneous shape after {}"
-    " dimensions. The detected shape was {} + inhomogeneous part."
-)
-
-
-def of_tuple(e: Emitter, value: Tuple, dtype: Value | None, outer: tuple[int, ...] = ()) -> Array:
-    """`np.array((a, b, c))`, the items numbers, arrays or again tuples; of what is in so many others."""
-    outer = (*outer, len(value.items))
-    items = [of_tuple(e, i, None, outer) if isinstance(i, Tuple) else i for i in value.items]
-    if not items:
-        return allocate(e, [e.index(0)], dtype_argument(e, dtype, "f64"), "array")
-    return stack(e, items, 0, dtype, RAGGED.format(len(outer), outer))
-
-
-def stack(
-    e: Emitter,
-    values: Sequence[Value],
-    axis: int,
-    dtype: Value | None = None,
-    unlike: str = "all input arrays must have the same shape",
-) -> Array:
-    """`np.stack`: the items along a new axis. Numbers are arrays of rank 0: a Python float is a float64.
-
-    `unlike` is what is said where they have several shapes.
-    """
-    if not values:
-        e.fail("need at least one array to stack", "write np.zeros of the shape that is meant")
-    items = [operand(e, v, "an item") for v in values]
-    arrays = [Scalar(dtype_of(i), i.ssa) if isinstance(i, Scalar) else i for i in items]
-    element = dtype_argument(e, dtype, common_dtype(e, arrays))
-    own = [() if isinstance(v, Scalar) else extents_of(e, v) for v in items]
-    for other in own[1:]:
-        require_same_shape(e, own[0], other, unlike)
-    axis %= len(own[0]) + 1
-    extents = [*own[0][:axis], e.index(len(items)), *own[0][axis:]]
-    result = allocate(e, extents, element, "stack")
-    for k, item in enumerate(items):
-        offsets = [e.index(k if d == axis else 0) for d in range(len(extents))]
-        axes = [d for d in range(len(extents)) if d != axis]
-        if isinstance(item, Scalar):
-            stored = element_type_cast(e, item, element).ssa
-            e.insert(memref.StoreOp.get(stored, result.memref, offsets))
-            continue
-        part = shapes.view(e, result, offsets, axes, own[0], [e.index(1)] * len(axes))
-        assign_view(e, part, item)
-    return result
-
-
-def concatenate(e: Emitter, values: Sequence[Value], axis: Value | None) -> Array:
-    """`np.concatenate` along an existing axis."""
-    items = [operand(e, v, "an item") for v in values]
-    arrays = [v for v in items if not isinstance(v, Scalar)]
-    if not arrays or len(arrays) < len(items):
-        e.fail("zero-dimensional arrays cannot be concatenated", way_out="use np.array((a, b))")
-    rank = arrays[0].rank
-    if any(a.rank != rank for a in arrays):
-        e.fail("all the input array dimensions must match", way_out="add an axis with [None]")
-    along = 0 if axis is None else one_axis(e, axis, rank)
-    own = [extents_of(e, a) for a in arrays]
-    for other in own[1:]:
-        rest = [(n, m) for d, (n, m) in enumerate(zip(own[0], other, strict=True)) if d != along]
-        message = (
-            "all the input array dimensions except for the concatenation axis must match exactly"
-        )
-        require_same_shape(e, [n for n, _ in rest], [m for _, m in rest], message)
-    starts = [e.index(0)]
-    for n in own:
-        starts.append(shapes.sum_of(e, starts[-1], n[along]))
-    extents = [starts[-1] if d == along else n for d, n in enumerate(own[0])]
-    result = allocate(e, extents, common_dtype(e, arrays), "concatenation")
-    for a, first, n in zip(arrays, starts, own, strict=False):
-        offsets = [first if d == along else e.index(0) for d in range(rank)]
-        sizes = [n[along] if d == along else extents[d] for d in range(rank)]
-        part = shapes.view(e, result, offsets, list(range(rank)), sizes, [e.index(1)] * rank)
-        assign_view(e, part, a)
-    return result
-
-
-def require_same_shape(
-    e: Emitter, left: Sequence[SSAValue], right: Sequence[SSAValue], message: str
-) -> None:
-    if len(left) != len(right):
-        e.fail(message, "join items of one shape: make numbers arrays, and add axes with [None]")
-    wrong = [
-        shapes.compare(e, "ne", n, m)
-        for n, m in zip(left, right, strict=True)
-        if not shapes.equal(n, m)
-    ]
-    if wrong:
-        e.insert(array.RaiseIfOp(shapes.either(e, wrong), "ValueError", message))
-
-
-def astype(e: Emitter, args: Sequence[Value], kwargs: Arguments) -> Value:
-    """`value.astype(dtype)`, the value first: always a copy."""
-    given = bound(e, "astype", ["a", "dtype"], args, kwargs, 2)
-    source = operand(e, given["a"])
-    dtype = dtype_argument(e, given["dtype"], "f64")
-    if isinstance(source, Scalar):
-        return element_type_cast(e, source, dtype)
-    return copy(e, source, dtype)
-
-
-def scalar_type(e: Emitter, type_: Any, args: Sequence[Value], kwargs: Arguments) -> Value:
-    """`np.float64(x)` and the other scalar types; an array of that dtype is itself."""
-    dtype = dtype_argument(e, Static(type_), "f64")
-    if kwargs or len(args) > 1:
-        e.fail(f"np.{np.dtype(type_).name} takes one argument", way_out=f"mutad has {SUPPORTED}")
-    if not args:
-        return e.constant(0, dtype)
-    value = operand(e, args[0])
-    if isinstance(value, Scalar):
-        return replace(element_type_cast(e, value, dtype), python=None)
-    return value if value.dtype == dtype else copy(e, value, dtype)
-
-
 def transpose(e: Emitter, value: Value, axes: Value | None) -> Value:
     """`np.transpose(a, axes)` and `a.transpose(axes)`: a view."""
     if isinstance(value, Tuple):
@@ -539,12 +374,12 @@ def transpose(e: Emitter, value: Value, axes: Value | None) -> Value:
         return value
     a = value
     if axes is None or isinstance(axes, NoneValue):
-        return shapes.transposed(e, a)
+        return views.transposed(e, a)
     items = axes.items if isinstance(axes, Tuple) else (axes,)
     order = [one_axis(e, i, a.rank) for i in items]
     if sorted(order) != list(range(a.rank)):
         e.fail("axes don't match array")
-    return shapes.transposed(e, a, order)
+    return views.transposed(e, a, order)
 
 
 def broadcast_to(e: Emitter, value: Value, shape: Value) -> Array:
@@ -570,7 +405,7 @@ def broadcast(e: Emitter, value: Value, shape: Value) -> Array:
     for n, t in zip(own, targets, strict=True):
         found.require(e, n, t)
     found.raise_all(e, message, [])
-    return shapes.broadcast_to(e, a, extents)
+    return views.broadcast_to(e, a, extents)
 
 
 CASES: tuple[Case, ...] = (

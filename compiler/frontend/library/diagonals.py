@@ -21,7 +21,7 @@ from xdsl.ir import SSAValue
 from ....dialects import array
 from ..emitter import Emitter
 from ..values import Array, Value
-from . import layout, read_only, shapes
+from . import layout, read_only, shapes, views
 from .reshape import collapsed
 
 Walk = dict[int, SSAValue]
@@ -55,7 +55,7 @@ def diagonal(e: Emitter, a: Array) -> Array:
     axes = [next(iter(walk), -1) for walk in place.walks]
     steps = [next(iter(walk.values()), e.index(0)) for walk in place.walks]
     extents = [*others, shapes.at_most(e, n, m)]
-    found = shapes.view(e, Array(place.memory, a.dtype), place.offsets, axes, extents, steps)
+    found = views.view(e, Array(place.memory, a.dtype), place.offsets, axes, extents, steps)
     return read_only.mark(e, found) if is_sealed(e, a.memref) else found
 
 
@@ -102,7 +102,7 @@ def flattened(e: Emitter, place: Place, a: Array) -> Place:
     extents = shapes.extents_of(e, place.memory)
     order = range(memory.rank)
     if layout.is_fortran_argument(e, place.memory):
-        memory, order = shapes.transposed(e, memory), order[::-1]
+        memory, order = views.transposed(e, memory), order[::-1]
     elif not array.is_contiguous(memory.type):
         e.fail(
             "the diagonal of an array whose layout is not known is not compiled: it is a view",

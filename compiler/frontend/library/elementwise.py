@@ -9,14 +9,13 @@ follows from the ops that the row emits.
 from __future__ import annotations
 
 import math as python_math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import Float32Type, IntegerType, i1
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from ....dialects import array
 from ...scalar_types import RANGE, SIGNED, UNSIGNED
@@ -26,11 +25,39 @@ from . import folding, special
 from .assignment import require_same_kind, write_out
 from .cases import Case
 from .dtypes import FLOATS, INTEGERS, common_dtype, dtype_of, element_type_cast, resolve, truth
-from .maps import Lowering, Operand, converted, elementwise, operand, same
+from .element_code import (
+    Elements,
+    OpKind,
+    absolute_int,
+    always,
+    clip,
+    float_comparison,
+    fmod_float,
+    heaviside,
+    hypot,
+    int_comparison,
+    invert,
+    is_infinite,
+    is_nan,
+    like,
+    logaddexp,
+    logical,
+    logical_not,
+    negate_int,
+    op,
+    reciprocal,
+    scaled,
+    shift,
+    sign_bit,
+    sign_float,
+    sign_int,
+    sign_unsigned,
+    square,
+)
+from .maps import Lowering, Operand, elementwise, operand, same
+from .powers import is_square_of_bools, power
 from .read_only import OUTPUT, require_writable
 from .ways_out import unknown_argument
-
-Elements = list[SSAValue]
 
 
 @dataclass(frozen=True)
@@ -52,186 +79,6 @@ class Elementwise:
         if dtype in UNSIGNED and self.u is not None:
             return self.u
         return self.f if dtype in FLOATS else self.i if dtype in INTEGERS else self.b
-
-
-# --- Code for one element ---------------------------------------------------------------------
-
-
-OpKind = Callable[..., Operation]
-"""An op type, called with as many operands as it takes."""
-
-
-def op(kind: OpKind) -> Lowering:
-    """The operands go into one op."""
-    return lambda e, xs: e.emit(kind(*xs))
-
-
-def like(e: Emitter, x: SSAValue, value: float) -> SSAValue:
-    """A constant of the type of `x`."""
-    type_ = x.type
-    if isinstance(type_, IntegerType):
-        return e.constant(int(value), type_name(x)).ssa
-    return e.constant(value, "f32" if isinstance(type_, Float32Type) else "f64").ssa
-
-
-def float_comparison(predicate: str) -> Lowering:
-    return lambda e, xs: e.emit(arith.CmpfOp(xs[0], xs[1], predicate))
-
-
-def int_comparison(predicate: str) -> Lowering:
-    return lambda e, xs: e.emit(arith.CmpiOp(xs[0], xs[1], predicate))
-
-
-def invert(e: Emitter, xs: Elements) -> SSAValue:
-    ones = like(e, xs[0], True if xs[0].type == i1 else -1)
-    return e.emit(arith.XOrIOp(xs[0], ones))
-
-
-def negate_int(e: Emitter, xs: Elements) -> SSAValue:
-    return e.emit(arith.SubiOp(like(e, xs[0], 0), xs[0]))
-
-
-def absolute_int(e: Emitter, xs: Elements) -> SSAValue:
-    return e.emit(arith.MaxSIOp(xs[0], negate_int(e, xs)))
-
-
-def sign_float(e: Emitter, xs: Elements) -> SSAValue:
-    """1, -1, 0, or NaN: a zero of either sign gives 0."""
-    (x,) = xs
-    zero = like(e, x, 0)
-    nonzero = e.emit(math.CopySignOp(like(e, x, 1), x))
-    ordered = e.emit(arith.CmpfOp(x, zero, "one"))
-    equal = e.emit(arith.CmpfOp(x, zero, "oeq"))
-    return e.emit(arith.SelectOp(ordered, nonzero, e.emit(arith.SelectOp(equal, zero, x))))
-
-
-def sign_int(e: Emitter, xs: Elements) -> SSAValue:
-    low = e.emit(arith.MaxSIOp(xs[0], like(e, xs[0], -1)))
-    return e.emit(arith.MinSIOp(low, like(e, xs[0], 1)))
-
-
-def sign_unsigned(e: Emitter, xs: Elements) -> SSAValue:
-    return e.emit(arith.MinUIOp(xs[0], like(e, xs[0], 1)))
-
-
-def heaviside(e: Emitter, xs: Elements) -> SSAValue:
-    """0 below zero, 1 above, the second operand at zero; of NaN NaN."""
-    x, at_zero = xs
-    zero, one = like(e, x, 0), like(e, x, 1)
-    side = e.emit(arith.SelectOp(e.emit(arith.CmpfOp(x, zero, "ogt")), one, zero))
-    ordered, equal = (e.emit(arith.CmpfOp(x, zero, how)) for how in ("one", "oeq"))
-    return e.emit(arith.SelectOp(ordered, side, e.emit(arith.SelectOp(equal, at_zero, x))))
-
-
-def square(kind: OpKind) -> Lowering:
-    return lambda e, xs: e.emit(kind(xs[0], xs[0]))
-
-
-def reciprocal(e: Emitter, xs: Elements) -> SSAValue:
-    return e.emit(arith.DivfOp(like(e, xs[0], 1), xs[0]))
-
-
-def scaled(factor: float) -> Lowering:
-    return lambda e, xs: e.emit(arith.MulfOp(xs[0], like(e, xs[0], factor)))
-
-
-def fmod_float(e: Emitter, xs: Elements) -> SSAValue:
-    """C's remainder has the dividend's sign: that of the absolute values, signed."""
-    sizes = [e.emit(math.AbsFOp(x)) for x in xs]
-    return e.emit(math.CopySignOp(e.emit(array.FloorModOp(*sizes)), xs[0]))
-
-
-def in_order(e: Emitter, x: SSAValue, y: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """The larger and the smaller, as a choice: of what is symmetric in both that has every derivative."""
-    first = e.emit(arith.CmpfOp(x, y, "oge"))
-    return e.emit(arith.SelectOp(first, x, y)), e.emit(arith.SelectOp(first, y, x))
-
-
-def hypot(e: Emitter, xs: Elements) -> SSAValue:
-    """Without overflow: the larger size times sqrt(1 + ratio**2). At (0, 0) and infinity the larger."""
-    x, y = e.emit(math.AbsFOp(xs[0])), e.emit(math.AbsFOp(xs[1]))
-    large, small = in_order(e, x, y)
-    one, infinity = like(e, x, 1), like(e, x, python_math.inf)
-    ratio = e.emit(arith.DivfOp(small, large))
-    root = e.emit(math.SqrtOp(e.emit(arith.AddfOp(one, e.emit(arith.MulfOp(ratio, ratio))))))
-    zero = e.emit(arith.CmpfOp(large, like(e, x, 0), "oeq"))
-    shared = e.emit(arith.MaximumfOp(x, y))
-    result = e.emit(arith.SelectOp(zero, shared, e.emit(arith.MulfOp(large, root))))
-    infinite = e.emit(arith.CmpfOp(e.emit(arith.MaxnumfOp(x, y)), infinity, "oeq"))
-    return e.emit(arith.SelectOp(infinite, infinity, result))
-
-
-def logaddexp(e: Emitter, xs: Elements) -> SSAValue:
-    """The larger plus log1p(exp(smaller - larger)); of equal infinities the larger."""
-    x, y = xs
-    large, small = in_order(e, x, y)
-    difference = e.emit(arith.SubfOp(small, large))
-    rest = e.emit(math.Log1pOp(e.emit(math.ExpOp(difference))))
-    same = e.emit(arith.CmpfOp(x, y, "oeq"))
-    size = e.emit(math.AbsFOp(x))
-    infinite = e.emit(arith.CmpfOp(size, like(e, x, python_math.inf), "oeq"))
-    both = e.emit(arith.AndIOp(same, infinite))
-    shared = e.emit(arith.MaximumfOp(x, y))
-    return e.emit(arith.SelectOp(both, shared, e.emit(arith.AddfOp(large, rest))))
-
-
-def shift(kind: OpKind, *, right: bool) -> Lowering:
-    """A shift by the width or more shifts everything out; to the `right` the sign remains."""
-
-    def lower(e: Emitter, xs: Elements) -> SSAValue:
-        x, by = xs
-        assert isinstance(x.type, IntegerType)
-        width = x.type.width.data
-        inside = e.emit(arith.CmpiOp(by, like(e, x, width), "ult"))
-        if right:
-            by = e.emit(arith.SelectOp(inside, by, like(e, x, width - 1)))
-            return e.emit(kind(x, by))
-        by = e.emit(arith.SelectOp(inside, by, like(e, x, 0)))
-        return e.emit(arith.SelectOp(inside, e.emit(kind(x, by)), like(e, x, 0)))
-
-    return lower
-
-
-def is_infinite(predicate: str) -> Lowering:
-    """Compare the absolute value with infinity."""
-
-    def lower(e: Emitter, xs: Elements) -> SSAValue:
-        size = e.emit(math.AbsFOp(xs[0]))
-        return e.emit(arith.CmpfOp(size, like(e, xs[0], python_math.inf), predicate))
-
-    return lower
-
-
-def is_nan(e: Emitter, xs: Elements) -> SSAValue:
-    return e.emit(arith.CmpfOp(xs[0], xs[0], "uno"))
-
-
-def always(value: bool) -> Lowering:
-    return lambda e, xs: e.constant(value, "b1").ssa
-
-
-def sign_bit(e: Emitter, xs: Elements) -> SSAValue:
-    one = e.emit(math.CopySignOp(like(e, xs[0], 1), xs[0]))
-    return e.emit(arith.CmpfOp(one, like(e, one, 0), "olt"))
-
-
-def logical(kind: OpKind) -> Lowering:
-    return lambda e, xs: e.emit(kind(*(truth(e, x, type_name(x)) for x in xs)))
-
-
-def logical_not(e: Emitter, xs: Elements) -> SSAValue:
-    return invert(e, [truth(e, xs[0], type_name(xs[0]))])
-
-
-def type_name(x: SSAValue) -> str:
-    """A dtype of this IR type: of integers the one with a sign."""
-    if isinstance(x.type, IntegerType):
-        return "b1" if x.type == i1 else f"i{x.type.width.data}"
-    return "f32" if isinstance(x.type, Float32Type) else "f64"
-
-
-def clip(lower: OpKind, upper: OpKind) -> Lowering:
-    return lambda e, xs: e.emit(upper(e.emit(lower(xs[0], xs[1])), xs[2]))
 
 
 # --- The table --------------------------------------------------------------------------------
@@ -581,115 +428,6 @@ def compare_mixed(ufunc: np.ufunc, *, swapped: bool) -> Lowering:
         return e.emit(arith.SelectOp(negative, e.constant(below, "b1").ssa, found))
 
     return lower
-
-
-# --- Powers -----------------------------------------------------------------------------------
-
-_MULTIPLIED = 6
-"""Up to this exponent a power of floats is a chain of products: within 3 ulp of `pow`."""
-
-
-def power(
-    e: Emitter, operands: Sequence[Operand], loop: Sequence[str], *, operator: bool
-) -> Operand:
-    """`base ** exponent`, without `pow` for the small constant exponents."""
-    base, exponent = operands
-    constant = exponent.constant if isinstance(exponent, Scalar) else None
-    if loop[0] in INTEGERS:
-        return _integer_power(e, base, exponent, loop)
-    if loop[0] not in FLOATS:
-        e.fail("powers of bools are not supported", way_out="convert to int64 first")
-    lower = None if constant is None else _constant_power(float(constant))
-    if (
-        lower is None
-        and constant == 0.5
-        and operator
-        and isinstance(exponent, Scalar)
-        and exponent.type == "py_float"
-        and not isinstance(base, Scalar)
-    ):
-        lower = op(math.SqrtOp)
-    if lower is None:
-        return elementwise(e, operands, loop, op(math.PowFOp))
-    return elementwise(e, [base], (loop[0], loop[2]), lower)
-
-
-def is_square_of_bools(base: Operand, exponent: Operand) -> bool:
-    """`mask ** 2` of an array: NumPy's operator calls `np.square` of Python's 2, whose result is an int8."""
-    return (
-        isinstance(base, Array)
-        and base.dtype == "b1"
-        and isinstance(exponent, Scalar)
-        and exponent.type == "py_int"
-        and exponent.constant == 2
-    )
-
-
-def _constant_power(exponent: float) -> Lowering | None:
-    if exponent == -1:
-        return reciprocal
-    if exponent == 0:
-        return lambda e, xs: like(e, xs[0], 1)
-    if exponent.is_integer() and 0 < exponent <= _MULTIPLIED:
-        return repeated(arith.MulfOp, int(exponent))
-    return None
-
-
-def repeated(kind: OpKind, exponent: int) -> Lowering:
-    """x to a constant power by squaring."""
-
-    def lower(e: Emitter, xs: Elements) -> SSAValue:
-        factor, result, left = xs[0], None, exponent
-        while left:
-            if left & 1:
-                result = factor if result is None else e.emit(kind(result, factor))
-            left >>= 1
-            if left:
-                factor = e.emit(kind(factor, factor))
-        return like(e, xs[0], 1) if result is None else result
-
-    return lower
-
-
-def _integer_power(e: Emitter, base: Operand, exponent: Operand, loop: Sequence[str]) -> Operand:
-    lower = unsigned_power if loop[0] in UNSIGNED else op(math.IPowIOp)
-    message = "Integers to negative integer powers are not allowed."
-    if not isinstance(exponent, Scalar):
-        if loop[1] in SIGNED:
-            negative = lowest_is_negative(e, exponent)
-            e.insert(array.RaiseIfOp(negative, "ValueError", message))
-        return elementwise(e, [base, exponent], loop, lower)
-    if exponent.constant is not None and exponent.constant >= 0:
-        return elementwise(
-            e, [base], (loop[0], loop[2]), repeated(arith.MuliOp, int(exponent.constant))
-        )
-    if exponent.constant is not None:
-        e.fail(message, way_out="use a float base")
-    if exponent.type in ("py_int", *SIGNED) and exponent.low < 0 and loop[1] in SIGNED:
-        zero = e.index(0) if exponent.type == "py_int" else like(e, exponent.ssa, 0)
-        negative = e.emit(arith.CmpiOp(exponent.ssa, zero, "slt"))
-        e.insert(array.RaiseIfOp(negative, "ValueError", message))
-    return elementwise(e, [base, exponent], loop, lower)
-
-
-def unsigned_power(e: Emitter, xs: Elements) -> SSAValue:
-    """By half of the exponent, which has no sign: `ipowi` takes its highest bit for one."""
-    base, exponent = xs
-    one = like(e, exponent, 1)
-    half = e.emit(math.IPowIOp(base, e.emit(arith.ShRUIOp(exponent, one))))
-    odd = e.emit(arith.CmpiOp(e.emit(arith.AndIOp(exponent, one)), one, "eq"))
-    factor = e.emit(arith.SelectOp(odd, base, like(e, base, 1)))
-    return e.emit(arith.MuliOp(e.emit(arith.MuliOp(half, half)), factor))
-
-
-def lowest_is_negative(e: Emitter, exponents: Array) -> SSAValue:
-    """The condition that one of the exponents is negative."""
-    from .reductions import MINIMUM, reduce  # which itself builds on this module
-
-    x = converted(e, exponents, "i64")
-    lowest = reduce(e, MINIMUM, x, range(x.rank))
-    assert isinstance(lowest, Scalar)
-    return e.emit(arith.CmpiOp(lowest.ssa, like(e, lowest.ssa, 0), "slt"))
 
 
 # --- where and clip ---------------------------------------------------------------------------

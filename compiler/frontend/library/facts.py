@@ -10,7 +10,7 @@ import numpy as np
 from ....dialects import array
 from ..emitter import Emitter
 from ..values import NUMPY_DTYPE, Array, NoneValue, Scalar, Static, Struct, Tuple, Value
-from . import creation, read_only, shapes
+from . import creation, read_only, shapes, views
 from .cases import Case
 from .dtypes import common_dtype, dtype_of
 from .maps import extents_of, operand, viewable
@@ -119,7 +119,7 @@ def broadcast_arrays(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
     items = [viewable(e, v) for v in args]
     arrays = [creation.broadcast(e, i, Tuple(())) if isinstance(i, Scalar) else i for i in items]
     extents = shapes.broadcast_extents(e, [extents_of(e, a) for a in arrays])
-    return Tuple(tuple(shapes.broadcast_to(e, a, extents) for a in arrays))
+    return Tuple(tuple(views.broadcast_to(e, a, extents) for a in arrays))
 
 
 def broadcast(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:

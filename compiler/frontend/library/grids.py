@@ -16,7 +16,7 @@ import numpy as np
 
 from ..emitter import Emitter
 from ..values import NUMPY_DTYPE, Array, Scalar, SliceValue, Static, Tuple, Value
-from . import creation, elementwise, indexing, shapes
+from . import creation, elementwise, indexing, views
 from .assignment import assign_view
 from .dtypes import FLOATS, common_dtype, element_type_cast
 from .maps import allocate, extents_of
@@ -122,7 +122,7 @@ def at_axis(e: Emitter, a: Array, axis: int, rank: int) -> Array:
     extents = [n if k == axis else e.index(1) for k in range(rank)]
     axes = [0 if k == axis else -1 for k in range(rank)]
     steps = [e.index(int(k == axis)) for k in range(rank)]
-    return shapes.view(e, a, [e.index(0)], axes, extents, steps)
+    return views.view(e, a, [e.index(0)], axes, extents, steps)
 
 
 def open_grid(e: Emitter, parts: Sequence[Value]) -> Value:

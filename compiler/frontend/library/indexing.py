@@ -33,7 +33,7 @@ from ..values import (
     Static,
     Value,
 )
-from . import elementwise, shapes, ways_out
+from . import elementwise, shapes, views, ways_out
 from .assignment import assign_view
 from .cases import Case
 from .dtypes import INTEGERS, element_type_cast, stored
@@ -144,7 +144,7 @@ def locate(e: Emitter, a: Array, indices: Sequence[Value]) -> Element | Array:
         return Element(a, tuple(offsets))
     if is_whole(own, offsets, axes, extents, steps):
         return a
-    return shapes.view(e, a, offsets, axes, extents, steps)
+    return views.view(e, a, offsets, axes, extents, steps)
 
 
 def is_whole(

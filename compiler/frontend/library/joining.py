@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from ....dialects import array
 from ..emitter import Emitter
 from ..values import Array, NoneValue, Scalar, Tuple, Value
-from . import creation, reshape, shapes
+from . import creation, reshape, shapes, stacking, views
 from .assignment import assign_view
 from .cases import Case
 from .dtypes import strong
@@ -34,7 +34,7 @@ def stack(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
         result = allocate(e, [*own[:axis], count, *own[axis:]], values.dtype, "stack")
         return filled(e, result, values, axis, result)
     rank = max((rank_of(e, v) for v in values.items), default=0)
-    return creation.stack(e, values.items, axis_of(e, args, kwargs, rank + 1))
+    return stacking.stack(e, values.items, axis_of(e, args, kwargs, rank + 1))
 
 
 def concatenate(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
@@ -44,9 +44,9 @@ def concatenate(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
         parts = values.items if isinstance(values, Tuple) else (values,)
         minus_one = [e.constant(-1, "py_int")]
         flat = [reshape.reshape(e, strong(e, operand(e, part)), minus_one) for part in parts]
-        return creation.concatenate(e, flat, None)
+        return stacking.concatenate(e, flat, None)
     if isinstance(values, Tuple):
-        return creation.concatenate(e, values.items, axis_argument(args, kwargs))
+        return stacking.concatenate(e, values.items, axis_argument(args, kwargs))
     if values.rank < 2:
         e.fail("zero-dimensional arrays cannot be concatenated", way_out="use the array itself")
     along = axis_of(e, args, kwargs, values.rank - 1)
@@ -97,7 +97,7 @@ def rows_of(e: Emitter, rows: Array, name: str) -> tuple[SSAValue, ...]:
 def filled(e: Emitter, view: Array, rows: Array, axis: int, result: Array) -> Array:
     """`result`, of which `view` has the rows along `axis`."""
     order = [axis, *(d for d in range(rows.rank) if d != axis)]
-    assign_view(e, shapes.transposed(e, view, order), rows)
+    assign_view(e, views.transposed(e, view, order), rows)
     return result
 
 

@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 from ....dialects import array
 from ..emitter import Emitter
 from ..values import Array, NoneValue, Scalar, Value
-from . import contractions, elementwise, overlap, read_only, reshape, shapes
+from . import contractions, elementwise, overlap, read_only, reshape, shapes, views
 from .assignment import assign_view, require_same_kind
 from .cases import Case
 from .dtypes import common_dtype, strong
@@ -179,7 +179,7 @@ def as_matrix(e: Emitter, a: Array, *, row: bool) -> Array:
     axes, extents, steps = (
         ([-1, 0], [one, n], [zero, one]) if row else ([0, -1], [n, one], [one, zero])
     )
-    return shapes.view(e, a, [zero], axes, extents, steps)
+    return views.view(e, a, [zero], axes, extents, steps)
 
 
 def require_equal(

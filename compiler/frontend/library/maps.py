@@ -16,7 +16,7 @@ from xdsl.ir import Block, SSAValue
 from ....dialects import array
 from ..emitter import Emitter
 from ..values import IR_TYPE, NUMPY_DTYPE, Array, Scalar, Static, Tuple, Value
-from . import shapes
+from . import shapes, views
 from .dtypes import cast, element_type_cast
 
 Lowering = Callable[[Emitter, list[SSAValue]], SSAValue]
@@ -33,7 +33,7 @@ def same(_: Emitter, xs: list[SSAValue]) -> SSAValue:
 def operand(e: Emitter, value: Value, what: str = "an operand") -> Operand:
     """A value that an elementwise operation takes; arrays of rank 0 are read, tuples are arrays."""
     if isinstance(value, Tuple):
-        from .creation import of_tuple  # which itself builds on this module
+        from .stacking import of_tuple
 
         return of_tuple(e, value, None)
     if isinstance(value, Array) and value.rank == 0:
@@ -96,7 +96,7 @@ def elementwise(
 
 def broadcast(e: Emitter, value: Operand, extents: Sequence[SSAValue]) -> Operand:
     """`value` seen with these extents, to which it is known to broadcast."""
-    return value if isinstance(value, Scalar) else shapes.broadcast_to(e, value, extents)
+    return value if isinstance(value, Scalar) else views.broadcast_to(e, value, extents)
 
 
 def mapped(
@@ -123,7 +123,7 @@ def converted(
     extents = extents_of(e, value) if extents is None else extents
     if isinstance(value, Scalar):
         return mapped(e, [value], (dtype, dtype), extents, same)
-    return shapes.broadcast_to(e, value, extents)
+    return views.broadcast_to(e, value, extents)
 
 
 def copy(e: Emitter, a: Array, dtype: str | None = None) -> Array:
@@ -152,7 +152,7 @@ def map_into(
         for k, (v, t) in enumerate(zip(operands, dtypes, strict=True))
         if isinstance(v, Scalar)
     }
-    keys = [shapes.view_key(v.memref) if isinstance(v, Array) else None for v in operands]
+    keys = [views.view_key(v.memref) if isinstance(v, Array) else None for v in operands]
     inputs = {k: v for k, v in zip(keys, operands, strict=True) if isinstance(v, Array)}
     body = Block(arg_types=[IR_TYPE[a.dtype] for a in inputs.values()])
     element = dict(zip(inputs, body.args, strict=True))
@@ -185,7 +185,7 @@ def allocate(
     fresh = array.AllocOp([extents[d] for d in axes], IR_TYPE[dtype])
     result = Array(e.emit(fresh, hint), dtype)
     return replace(
-        shapes.transposed(e, result, [axes.index(d) for d in range(len(axes))]), whole=False
+        views.transposed(e, result, [axes.index(d) for d in range(len(axes))]), whole=False
     )
 
 

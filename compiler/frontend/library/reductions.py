@@ -27,7 +27,7 @@ from ..values import (
     Tuple,
     Value,
 )
-from . import elementwise, shapes
+from . import elementwise, shapes, views
 from .assignment import assign_view, require_same_kind
 from .cases import Case
 from .dtypes import (
@@ -94,7 +94,7 @@ def accumulate(e: Emitter, how: Reduction, x: Array, into: Array, walked: Sequen
     """The map: dimension d of `x` walks dimension `walked[d]` of the result, or stands still."""
     zero, one, extents = e.index(0), e.index(1), extents_of(e, x)
     steps = [zero if w < 0 else one for w in walked]
-    seen = shapes.view(e, into, [zero] * into.rank, walked, extents, steps)
+    seen = views.view(e, into, [zero] * into.rank, walked, extents, steps)
     map_into(e, [x], [x.dtype], same, seen.memref, extents, how.kind)
 
 

@@ -25,7 +25,7 @@ from ....dialects.array import constant_value
 from ...analysis.affine import Affine, affine, product
 from ..emitter import Emitter
 from ..values import PYTHON_SCALARS, Array, NoneValue, Scalar, Static, Tuple, Value
-from . import layout, shapes
+from . import layout, shapes, views
 from .assignment import assign_view
 from .cases import Case
 from .dtypes import dtype_of
@@ -73,7 +73,7 @@ def only_element(e: Emitter, a: Array) -> Array:
         message = "cannot reshape array of size {} into shape ()"
         size = [shapes.product(e, own)]
         e.insert(array.RaiseIfOp(shapes.either(e, wrong), "ValueError", message, size))
-    return shapes.view(e, a, [e.index(0)] * a.rank, [], [], []) if own else a
+    return views.view(e, a, [e.index(0)] * a.rank, [], [], []) if own else a
 
 
 def ravel(e: Emitter, value: Value, order: Value | None = None) -> Value:
@@ -148,7 +148,7 @@ def is_fortran_order(e: Emitter, order: Value | None) -> bool:
 
 def backwards(e: Emitter, x: Array) -> Array:
     """The array transposed: what is in Fortran order is then in C order."""
-    return shapes.transposed(e, x)
+    return views.transposed(e, x)
 
 
 def in_order(e: Emitter, value: Value) -> Value:
@@ -377,7 +377,7 @@ def without_units(e: Emitter, x: Array, axes: range) -> tuple[Array, range]:
         return x, axes
     kept = [d for d in range(x.rank) if d not in gone]
     zeros, ones = [e.index(0)] * x.rank, [e.index(1)] * len(kept)
-    seen = shapes.view(e, x, zeros, kept, [extents[d] for d in kept], ones)
+    seen = views.view(e, x, zeros, kept, [extents[d] for d in kept], ones)
     return seen, range(axes.start, axes.stop - len(gone))
 
 
@@ -402,7 +402,7 @@ def spread(e: Emitter, x: Array, axes: range, extents: Sequence[SSAValue]) -> Ar
         step = shapes.times(e, step, n)
     before, after = range(axes.start), range(axes.stop, x.rank)
     one = e.index(1)
-    return shapes.view(
+    return views.view(
         e,
         x,
         [e.index(0)] * x.rank,

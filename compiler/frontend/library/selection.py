@@ -21,10 +21,10 @@ from ....dialects import array
 from .. import checks
 from ..emitter import Emitter
 from ..values import IR_TYPE, Array, NoneValue, Scalar, SliceValue, Tuple, Value
-from . import indexing, reductions, shapes
-from .creation import of_tuple
+from . import indexing, reductions, shapes, views
 from .dtypes import INTEGERS, cast, element_type_cast, truth
 from .maps import Operand, allocate, extents_of, load, map_into, mapped, operand, same
+from .stacking import of_tuple
 
 SHAPES = "shape mismatch: indexing arrays could not be broadcast together with shapes {shapes}"
 MASK_SHAPE = (
@@ -147,7 +147,7 @@ def select(e: Emitter, a: Array, indices: Sequence[Value]) -> Selection:
             require_mask(e, masks[index.memref], own[axis], axis)
     view = a
     if not indexing.is_whole(own, offsets, axes, extents, steps):
-        view = shapes.view(e, a, offsets, axes, extents, steps)
+        view = views.view(e, a, offsets, axes, extents, steps)
     return broadcast_together(e, view, chosen, position(advanced))
 
 
@@ -165,7 +165,7 @@ def broadcast_together(
     own = [shapes.extents_of(e, index.array.memref) for index in given]
     shape = shapes.broadcast_extents(e, own, SHAPES, exception="IndexError")
     seen = tuple(
-        index and replace(index, array=shapes.broadcast_to(e, index.array, shape))
+        index and replace(index, array=views.broadcast_to(e, index.array, shape))
         for index in chosen
     )
     return Selection(view, seen, shape, first)
@@ -276,7 +276,7 @@ def visit_rows(
 def row(e: Emitter, a: Array, offsets: Point, axes: Sequence[int]) -> Array:
     """The view of `a` along `axes`, from `offsets` on."""
     own = shapes.extents_of(e, a.memref)
-    return shapes.view(e, a, offsets, axes, [own[d] for d in axes], [e.index(1)] * len(axes))
+    return views.view(e, a, offsets, axes, [own[d] for d in axes], [e.index(1)] * len(axes))
 
 
 def row_of(e: Emitter, x: Operand, point: Point) -> Operand:

@@ -22,7 +22,7 @@ from ...analysis.affine import Affine, Extent, Term, affine
 from ...analysis.affine import extent as extent_of
 from ...analysis.views import strip_casts
 from ..emitter import Emitter, Form, Number, is_placeholder
-from ..values import EXTENT_MAX, INT64_MAX, Array, Scalar, Tuple
+from ..values import EXTENT_MAX, INT64_MAX, Scalar, Tuple
 
 # --- Integers ---------------------------------------------------------------------------------
 
@@ -434,79 +434,7 @@ def _broadcast_axis(e: Emitter, extents: list[SSAValue], found: Mismatches) -> S
     return result
 
 
-def step_along(e: Emitter, extent: SSAValue, target: SSAValue) -> int | None:
-    """The step of an array along an axis of a statement that has `target` points there: 1; 0 where it is
-    broadcast; None where that is known only at run time (given that mismatches have raised)."""
-    if constant_value(extent) == 1:
-        return 0 if constant_value(target) != 1 else 1
-    if equal(extent, target):
-        return 1
-    if at_most_one(extent):
-        return 0
-    if never_one(e, extent) or pair_of(extent, target) in e.agreed:
-        return 1
-    return None
-
-
-def broadcast_to(e: Emitter, a: Array, extents: Sequence[SSAValue]) -> Array:
-    """`a` seen with these extents: itself, or a view that stands still where it is broadcast."""
-    own = extents_of(e, a.memref)
-    if own == tuple(extents):
-        return a
-    missing = len(extents) - len(own)
-    axes: list[int] = [-1] * missing
-    steps: list[SSAValue] = [e.index(0)] * missing
-    for axis, (n, target) in enumerate(zip(own, extents[missing:], strict=True)):
-        step = step_along(e, n, target)
-        axes.append(-1 if step == 0 else axis)
-        steps.append(stretched(e, n) if step is None else e.index(step))
-    if not missing and all(constant_value(s) == 1 for s in steps):
-        return a
-    return view(e, a, [e.index(0)] * len(own), axes, extents, steps)
-
-
-def stretched(e: Emitter, extent: SSAValue) -> SSAValue:
-    """The step of an array along an axis that is broadcast where its extent is 1 by accident."""
-    return e.emit(arith.SelectOp(compare(e, "eq", extent, e.index(1)), e.index(0), e.index(1)))
-
-
-def view(
-    e: Emitter,
-    a: Array,
-    offsets: Sequence[SSAValue],
-    axes: Sequence[int],
-    extents: Sequence[SSAValue],
-    steps: Sequence[SSAValue],
-) -> Array:
-    op = array.ViewOp(a.memref, offsets, axes, extents, steps)
-    return Array(e.emit(op, a.memref.name_hint), a.dtype)
-
-
-def transposed(e: Emitter, a: Array, axes: Sequence[int] | None = None) -> Array:
-    """The axes in another order, reversed by default."""
-    order = list(range(a.rank))[::-1] if axes is None else list(axes)
-    if order == list(range(a.rank)):
-        return Array(a.memref, a.dtype, whole=True)
-    own = extents_of(e, a.memref)
-    return view(e, a, [e.index(0)] * a.rank, order, [own[d] for d in order], [e.index(1)] * a.rank)
-
-
 # --- Views, structurally ----------------------------------------------------------------------
-
-
-def view_key(memref: SSAValue) -> object:
-    """Equal for memrefs that are certainly the same view of the same memory."""
-    memref = strip_casts(memref)
-    owner = memref.owner
-    if isinstance(owner, array.CollapseOp):
-        return view_key(owner.source), owner.merged
-    if not isinstance(owner, array.ViewOp):
-        return memref
-    return (
-        view_key(owner.source),
-        owner.source_dims,
-        *(tuple(map(affine, group)) for group in (owner.offsets, owner.extents, owner.steps)),
-    )
 
 
 # Note [Extents that are 1 by accident]
@@ -519,3 +447,17 @@ def view_key(memref: SSAValue) -> object:
 # arguments, which its entry checks. Where the condition fails, the function is compiled once more,
 # with nothing assumed: there such a view has the step `n == 1 ? 0 : 1`. Extents that no condition on
 # the arguments makes equal (`x[i : i + k] * w`) have that step in any case.
+
+
+def step_along(e: Emitter, extent: SSAValue, target: SSAValue) -> int | None:
+    """The step of an array along an axis of a statement that has `target` points there: 1; 0 where it is
+    broadcast; None where that is known only at run time (given that mismatches have raised)."""
+    if constant_value(extent) == 1:
+        return 0 if constant_value(target) != 1 else 1
+    if equal(extent, target):
+        return 1
+    if at_most_one(extent):
+        return 0
+    if never_one(e, extent) or pair_of(extent, target) in e.agreed:
+        return 1
+    return None
