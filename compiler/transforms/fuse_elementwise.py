@@ -51,7 +51,7 @@ from functools import cached_property
 from xdsl.context import Context
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i32
-from xdsl.ir import BlockArgument, Operation, SSAValue, Use
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -82,9 +82,10 @@ def fuse_in(function: func.FuncOp) -> None:
     for op in reversed([t for t in temporaries if producer_and_consumer(t) is not None]):
         pair = producer_and_consumer(op)
         if pair is not None and delays.allow(*pair):
-            made = [name for out in pair[0].outs for name in names_of(out)]
+            named = [name for out in pair[0].outs for name in names_of(out)]
             fuse(*pair)
-            for gone in made:
+            for gone in named:
+                assert isinstance(gone, Operation)
                 Rewriter.erase_op(gone)
 
 
@@ -96,11 +97,9 @@ def producer_and_consumer(temporary: array.AllocOp) -> tuple[array.MapOp, array.
     pair = filled_and_read(temporary)
     if pair is None:
         return None
-    for out in pair[0].outs:
-        made = names_of(out)[-1]
-        if not isinstance(made, array.AllocOp) or filled_and_read(made) != pair:
-            return None
-    return pair
+    made = [names_of(out)[-1] for out in pair[0].outs]
+    same = (isinstance(op, array.AllocOp) and filled_and_read(op) == pair for op in made)
+    return pair if all(same) else None
 
 
 def filled_and_read(temporary: array.AllocOp) -> tuple[array.MapOp, array.MapOp] | None:
@@ -120,12 +119,12 @@ def filled_and_read(temporary: array.AllocOp) -> tuple[array.MapOp, array.MapOp]
     return (producer, consumer) if fills else None
 
 
-def names_of(out: SSAValue) -> list[Operation]:
-    """What makes an output: a view, perhaps, and the array."""
-    made = [out.owner]
-    while isinstance(view := made[-1], array.ViewOp):
-        made.append(view.source.owner)
-    return [op for op in made if isinstance(op, Operation)]
+def names_of(out: SSAValue) -> list[Operation | Block]:
+    """What names an output, the array last."""
+    named = [out.owner]
+    while isinstance(view := named[-1], array.ViewOp):
+        named.append(view.source.owner)
+    return named
 
 
 def is_output(use: Use) -> bool:
