@@ -57,6 +57,7 @@ METHODS = {
     **{name: name for name in ("jvp", "hvp", "value_grad_hvp", "hessian", "jacobian")},
     "pushed": "pushforward",
     "pulled": "pullback",
+    "recorded": "vjp",
 }
 """The kinds of calls that entries take where they can, and elsewhere methods of the compiled function."""
 
@@ -407,7 +408,7 @@ class Dispatcher:
                 found = self.load(key, era, values)
             if found is not None and key not in era.table:
                 era.table[key] = found
-                self.install(found, era)
+                self.install(found, era, key)
             return found
 
     def load(self, key: Key, era: Era, values: Sequence[Any] | None) -> Specialization | None:
@@ -544,13 +545,13 @@ class Dispatcher:
         link.positions = tuple(
             p if p < len(self.parameters) else captures.MISSING for p in found.wrt
         )
-        link.next = following
+        link.next, link.record = following, None
         link.owner = self.owner() if self.owner is not None else None
         link.report = report
         link.show = show
         return link
 
-    def install(self, found: Specialization, era: Era) -> None:
+    def install(self, found: Specialization, era: Era, key: Key) -> None:
         """Put the entries of a new specialization first in their chains.
 
         A chain that has grown long is begun anew. (It is never cut: another thread may be running
@@ -561,6 +562,10 @@ class Dispatcher:
                 continue
             doc = f"{self.function.__name__}, compiled."
             link = self.link(found, era, self.following(kind))
+            if kind == "recorded":
+                from .vjp import recorder
+
+                link.record = recorder(self, found, key.arguments)
             era.links.append(link)
             self.heads[kind] = found.library.function(kind, link, doc, METHODS.get(kind, ""))
             self.installed(kind, self.heads[kind])
