@@ -46,6 +46,7 @@ from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_checks import HoistChecks
 from .transforms.hoist_invariants import HoistInvariants
 from .transforms.hoist_raises import HoistRaises
+from .transforms.join_gathers import JoinGathers
 from .transforms.join_loops import JoinLoops
 from .transforms.lift_choices import LiftChoices
 from .transforms.move_conditions import MoveConditions
@@ -149,6 +150,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     FuseElementwise(),  # without the fill, a map reads the old contents in place
     EliminateCommon(),  # views of what is gathered
     FuseRows(),  # arrays between maps stay in the cache; before hoist-allocs, which moves them
+    JoinGathers(),  # after fuse-rows, which takes a map for each array
     HoistInvariants(),
     HoistAllocs(),  # nothing allocates inside of loops
     EliminateCommon(),
@@ -179,6 +181,7 @@ FOR_CACHES = (
         StepOnTape,
         ReadOriginals,
         FuseRows,
+        JoinGathers,
         PeelBoundaries,
         TurnRows,
         AssumeExtents,
@@ -222,6 +225,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistInvariants,
     HoistAllocs,
     HoistBranchAllocs,
+    JoinGathers,
     JoinLoops,
     DropArgumentFills,
     LiftChoices,

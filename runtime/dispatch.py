@@ -45,6 +45,7 @@ METHODS = {
     **{name: name for name in ("jvp", "hvp", "value_grad_hvp", "hessian", "jacobian")},
     "pushed": "pushforward",
     "pulled": "pullback",
+    "recorded": "vjp",
 }
 """The kinds of calls that entries take where they can, and elsewhere methods of the compiled function."""
 
@@ -402,7 +403,7 @@ class Dispatcher:
                 found = load(self, key, era, values)
             if found is not None and key not in era.table:
                 era.table[key] = found
-                self.install(found, era)
+                self.install(found, era, key)
             return found
 
     def retry(self, kind: str, key: Key, era: Era, *args: Any, **kwargs: Any) -> Any:
@@ -424,7 +425,7 @@ class Dispatcher:
             values = (*values, *era.captures.values())
         return self.code_for(key.asked, era, values).direct[kind](*args, **kwargs)
 
-    def install(self, found: Specialization, era: Era) -> None:
+    def install(self, found: Specialization, era: Era, key: Key) -> None:
         """Put the entries of a new specialization first in their chains.
 
         A chain that has grown long is begun anew. (It is never cut: another thread may be running
@@ -435,6 +436,10 @@ class Dispatcher:
                 continue
             doc = f"{self.function.__name__}, compiled."
             link = link_of(self, found, era, self.following(kind))
+            if kind == "recorded":
+                from .vjp import recorder
+
+                link.record = recorder(self, found, key.arguments)
             era.links.append(link)
             self.heads[kind] = found.library.function(kind, link, doc, METHODS.get(kind, ""))
             self.installed(kind, self.heads[kind])

@@ -25,6 +25,7 @@ class Link:
         "owner",
         "positions",
         "proved",
+        "record",
         "report",
         "show",
         "tangents",
@@ -58,6 +59,8 @@ class Link:
     """The compiled function, or None."""
     proved: Any
     """Set where the caller vouches for how the arguments share memory."""
+    record: Callable[..., Any] | None
+    """What `vjp` is left to."""
     report: Callable[[int, int], BaseException]
     show: Callable[[int, int], None]
     tangents: str

@@ -150,7 +150,7 @@ def link_of(d: Dispatcher, found: Specialization, era: Era, following: Callable[
     link.wrappers = Const, (Duplicated if link.lanes == 1 else BatchDuplicated), Active
     link.names = tuple(names[p] for p in found.wrt)
     link.positions = tuple(p if p < len(d.parameters) else MISSING for p in found.wrt)
-    link.next = following
+    link.next, link.record = following, None
     link.owner = d.owner() if d.owner is not None else None
     link.report = report
     link.show = show

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
     from .dispatch import Dispatcher, Era, Specialization
 
 
+@cache
+def words_of(count: int) -> Any:
+    """The type of so many words in memory."""
+    return ctypes.c_int64 * count
+
+
 class Handle:
     """What one run of the primal keeps for its reverse sweep. Nothing writes to it."""
 
@@ -34,7 +41,7 @@ class Handle:
 
     def __init__(self, words: int, drop: Callable[[int], None]) -> None:
         self._drop = drop
-        self._record = (ctypes.c_int64 * words)()
+        self._record = words_of(words)()
         self.address = ctypes.addressof(self._record)
 
     def __del__(self) -> None:
@@ -65,8 +72,8 @@ def vjp(
     found = dispatcher.specialize(values, active, "vjp", batch or 1, overlaps, known)
     if overlaps or not {*found.gradient["shadows"]} <= {*active}:
         with_groups(dispatcher, values, {*active, *found.gradient["shadows"]}, overlaps)
-    places = tuple(memory.placed(v) if isinstance(v, np.ndarray) else None for v in values)
-    told = names, arguments, places, overlaps, positions, single
+    laid = [lie_of(v, keys.address_of(v)) if isinstance(v, np.ndarray) else None for v in values]
+    told = names, arguments, tuple(laid), overlaps, positions, single
     form, kind = Form(batch, 0), Back
     shadowed = [*active, *found.gradient["shadows"]]
     if sequential_directions.are_large(
@@ -86,10 +93,53 @@ def vjp(
     entry = found.direct.get("pull")
     if entry is None or kind is not Back or batch == 1 or overlaps or positions != found.wrt:
         return result, kind(found, handle, *told, shape, form)
-    shapes = tuple([values[p].shape for p in found.gradient["shadows"]])
-    return result, Back(
-        found, handle, *told, shape, form, entry, (handle.address, shapes, shape, single)
-    )
+    shadowed = found.gradient["shadows"]
+    shapes, named = tuple([values[p].shape for p in shadowed]), tuple([names[p] for p in shadowed])
+    kept = handle.address, shapes, shape, single
+    return result, Back(found, handle, *told, shape, form, entry, kept, named)
+
+
+Recorder = Callable[..., tuple[Any, "Back"]]
+
+
+def recorder(dispatcher: Dispatcher, found: Specialization, arguments: tuple[str, ...]) -> Recorder:
+    """What the entry of `vjp` calls once it has found the arguments to be its own, with whether `wrt` was one
+    name, and the arguments: no two share memory, none come from outside, and all shadows are of `wrt`."""
+    names, positions = dispatcher.parameters, found.wrt
+    forward, drop, entry = (found.direct.get(kind) for kind in ("forward", "drop", "pull"))
+    assert forward is not None
+    assert drop is not None
+    shadowed, words = found.gradient["shadows"], found.metadata["record"]
+    named = tuple([names[p] for p in shadowed])
+    same: dict[str, Any] = {"found": found, "names": names, "keys": arguments, "overlaps": ()}
+    same |= {"wrt": positions, "form": ONE, "entry": entry, "shadowed": named}
+
+    def record(single: bool, *values: Any) -> tuple[Any, Back]:
+        handle = Handle(words, drop)
+        try:
+            result = forward(*values, handle.address)
+        except budgets.TooLarge:
+            wrt = tuple([names[p] for p in positions])
+            return vjp(dispatcher, values, wrt[0] if single else wrt)
+        shape = shape_of(result)
+        back = object.__new__(Back)
+        laid = tuple([lie_of(v) if isinstance(v, np.ndarray) else None for v in values])
+        back.__dict__.update(same, handle=handle, laid=laid, single=single, shape=shape)
+        if entry is not None:
+            shapes = tuple([values[p].shape for p in shadowed])
+            back.__dict__["kept"] = handle.address, shapes, shape, single
+        return result, back
+
+    return record
+
+
+Laid = tuple[tuple[int, ...], tuple[int, ...], Any, int]
+"""Of an array its shape, its strides, its dtype and its address."""
+
+
+def lie_of(array: keys.Array, address: int = 0) -> Laid:
+    """How an array lies; where matters only if it shares memory."""
+    return array.shape, array.strides, array.dtype, address
 
 
 def run_primal(found: Specialization, values: tuple[Any, ...]) -> tuple[Any, Handle]:
@@ -173,7 +223,7 @@ class Back:
     handle: Handle | None
     names: tuple[str, ...]
     keys: tuple[str, ...]
-    places: tuple[memory.Placed | None, ...]
+    laid: tuple[Laid | None, ...]
     """Where the arguments lay that are arrays: shadows share memory as they did."""
     overlaps: keys.Overlaps
     wrt: tuple[int, ...]
@@ -184,12 +234,18 @@ class Back:
     entry: Callable[..., Any] | None = None
     """What takes most cotangents of the result, given what is `kept`."""
     kept: tuple[Any, ...] = ()
+    shadowed: tuple[str, ...] = ()
+    """The arrays that the entry makes shadows of."""
 
     def __reduce__(self) -> Any:
         raise TypeError(
             "the function that vjp returns refers to memory of this process: it can be neither copied nor "
             "pickled; pickle the arguments, and call vjp again"
         )
+
+    @property
+    def places(self) -> tuple[memory.Placed | None, ...]:
+        return tuple([None if one is None else memory.Placed(*one) for one in self.laid])
 
     @property
     def results(self) -> Spec:
@@ -203,8 +259,9 @@ class Back:
 
     @concise
     def __call__(self, out_bar: Any = None, /, **final: Any) -> Any:
-        if self.entry is not None and not final:
-            pulled = self.entry(*self.kept, out_bar)
+        if self.entry is not None:
+            finals = self.in_order(final) if final else (None,) * len(self.shadowed)
+            pulled = NotImplemented if finals is None else self.entry(*self.kept, out_bar, *finals)
             if pulled is not NotImplemented:
                 return pulled
         try:
@@ -217,11 +274,17 @@ class Back:
                 object.__setattr__(self, "entry", guarded.direct["pull"])
             return self.pulled_back(guarded, out_bar, final)
 
+    def in_order(self, final: dict[str, Any]) -> tuple[Any, ...] | None:
+        """The cotangents of final values as the entry takes them; None where one is of something else."""
+        found = tuple([final.get(name) for name in self.shadowed])
+        given = sum([bar is not None for bar in found])
+        return found if given == len(final) else None
+
     def pulled_back(self, found: Specialization, out_bar: Any, final: dict[str, Any]) -> Any:
         """The same, by the reverse sweep of this code."""
         cotangents, of_arguments = cotangents_of(self.results, out_bar, self.shape, self.form)
         for name, bar in final.items():
-            if name not in self.names or self.places[self.names.index(name)] is None:
+            if name not in self.names or self.laid[self.names.index(name)] is None:
                 raise TypeError(f"back: {name!r} is not an array parameter of {self.names}")
             of_arguments.append((self.names.index(name), bar))
         gradient = found.gradient
@@ -245,7 +308,7 @@ class Back:
         ordered = (shadows[p] for p in found.gradient["shadows"])
         bars_in = taken_by(found, cotangents)
         bars = found.direct["back"](self.handle.address, *ordered, *bars_in)
-        scalars = [p for p in self.found.wrt if self.places[p] is None]
+        scalars = [p for p in self.found.wrt if self.laid[p] is None]
         return dict(zip(scalars, bars, strict=True))
 
     def add(self, position: int, bar: Any, shadows: dict[int, keys.Array]) -> None:

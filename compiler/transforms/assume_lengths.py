@@ -96,6 +96,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects import ad, array
 from ...dialects.within import every_op
+from ..analysis.affine import affine
 from ..analysis.alias import AliasAnalysis
 from ..analysis.effects import is_private
 from ..rules import is_whole_array
@@ -158,11 +159,22 @@ def in_condition(condition: SSAValue) -> Iterator[Lengths]:
         yield from in_condition(op.lhs)
         yield from in_condition(op.rhs)
     elif isinstance(op, arith.CmpiOp) and op.predicate.value.data == AT_LEAST:
-        last, other = op.lhs.owner, op.rhs
-        if not isinstance(last, arith.SubiOp) or array.constant_value(last.rhs) != 1:
+        found, other = length_in(op.lhs), op.rhs
+        if found is None or affine(op.lhs) != affine(found) - 1:
             return
-        if is_length(last.lhs) and is_length(other) and last.lhs is not other:
-            yield last.lhs, other
+        if is_length(other) and found is not other:
+            yield found, other
+
+
+def length_in(value: SSAValue) -> SSAValue | None:
+    """The one length that a sum is made of, if it is one: what is not folded yet adds zeros."""
+    if is_length(value):
+        return value
+    op = value.owner
+    if not isinstance(op, arith.AddiOp | arith.SubiOp):
+        return None
+    found = [v for v in map(length_in, op.operands) if v is not None]
+    return found[0] if len(found) == 1 else None
 
 
 AT_LEAST = 5

@@ -51,7 +51,7 @@ from functools import cached_property
 from xdsl.context import Context
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i32
-from xdsl.ir import BlockArgument, Operation, SSAValue, Use
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -82,15 +82,27 @@ def fuse_in(function: func.FuncOp) -> None:
     for op in reversed([t for t in temporaries if producer_and_consumer(t) is not None]):
         pair = producer_and_consumer(op)
         if pair is not None and delays.allow(*pair):
-            made = pair[0].outs[0].owner
+            named = [name for out in pair[0].outs for name in names_of(out)]
             fuse(*pair)
-            for gone in dict.fromkeys((made, op)):
+            for gone in named:
                 assert isinstance(gone, Operation)
                 Rewriter.erase_op(gone)
 
 
 def producer_and_consumer(temporary: array.AllocOp) -> tuple[array.MapOp, array.MapOp] | None:
-    """The one map that fills the temporary, all of it or one view of it, and the one that reads it."""
+    """The one map that fills the temporary, all of it or one view of it, and the one that reads it.
+
+    The same map reads what else the producer fills.
+    """
+    pair = filled_and_read(temporary)
+    if pair is None:
+        return None
+    made = [names_of(out)[-1] for out in pair[0].outs]
+    same = (isinstance(op, array.AllocOp) and filled_and_read(op) == pair for op in made)
+    return pair if all(same) else None
+
+
+def filled_and_read(temporary: array.AllocOp) -> tuple[array.MapOp, array.MapOp] | None:
     uses = list(temporary.memref.uses)
     if len(uses) == 1 and isinstance(view := uses[0].operation, array.ViewOp):
         uses = list(view.result.uses)
@@ -103,8 +115,16 @@ def producer_and_consumer(temporary: array.AllocOp) -> tuple[array.MapOp, array.
         return None
     if consumer.gathers is not None:
         return None
-    fills = producer.out_kinds == ("store",) and sum(u.operation is producer for u in uses) == 1
+    fills = {*producer.out_kinds} == {"store"} and sum(u.operation is producer for u in uses) == 1
     return (producer, consumer) if fills else None
+
+
+def names_of(out: SSAValue) -> list[Operation | Block]:
+    """What names an output, the array last."""
+    named = [out.owner]
+    while isinstance(view := named[-1], array.ViewOp):
+        named.append(view.source.owner)
+    return named
 
 
 def is_output(use: Use) -> bool:
@@ -172,13 +192,14 @@ def fuse(producer: array.MapOp, consumer: array.MapOp) -> None:
             element[memref] = block.insert_arg(arg.type, len(block.args))
             element[memref].name_hint = arg.name_hint
         arg.replace_all_uses_with(element[memref])
-    result, (*moved, _) = producer.yielded[0], producer.body.block.ops
+    results, (*moved, _) = producer.yielded, producer.body.block.ops
     for op in moved:
         op.detach()
     Rewriter.insert_op(moved, InsertPoint.at_start(block))
-    read = element.pop(producer.outs[0])
-    read.replace_all_uses_with(result)
-    block.erase_arg(read)
+    for out, result in zip(producer.outs, results, strict=True):
+        read = element.pop(out)
+        read.replace_all_uses_with(result)
+        block.erase_arg(read)
     set_ins(consumer, list(element))
     Rewriter.erase_op(producer)
 

@@ -32,8 +32,8 @@ def puts_back(op: array.MapOp, k: int) -> bool:
 
 def with_outputs(
     op: array.MapOp, keep: Sequence[int], kinds: Sequence[array.MapKind] | None = None
-) -> None:
-    """Put in the place of `op` a map with the outputs `keep` only; none at all if nothing is kept.
+) -> array.MapOp | None:
+    """Put in the place of `op` a map with the outputs `keep` only, which it returns; none if nothing is kept.
 
     `kinds` are those of all outputs, where they change. What is unused in the body goes,
     and so do inputs.
@@ -42,7 +42,7 @@ def with_outputs(
     block = op.body.block
     if not keep:
         Rewriter.erase_op(op)
-        return
+        return None
     if len(keep) < len(op.outs):
         last = block.last_op
         assert last is not None
@@ -54,7 +54,7 @@ def with_outputs(
             Rewriter.erase_op(inner)
     used = [k for k, argument in enumerate(block.args) if argument.first_use is not None]
     if len(keep) == len(op.outs) and len(used) == len(op.ins) and tuple(kinds) == op.out_kinds:
-        return
+        return op
     for argument in reversed(block.args):
         if argument.first_use is None:
             block.erase_arg(argument)
@@ -65,3 +65,4 @@ def with_outputs(
     fresh.location = op.location
     fresh.attributes.update(op.attributes)
     Rewriter.replace_op(op, fresh)
+    return fresh

@@ -70,9 +70,8 @@ from xdsl.rewriter import Rewriter
 
 from ...dialects import ad, array
 from ...dialects.within import ops_of_kind
-from .exchange_arrays import is_copy
 from .memory_effects import functions
-from .saved_steps import USING, ancestor, behind, namings, rename, saver, writes
+from .saved_steps import USING, Save, ancestor, behind, namings, rename, saver, writes
 
 
 @dataclass(frozen=True)
@@ -89,12 +88,11 @@ class SaveInPlace(ModulePass):
                     lie_there(save)
 
 
-def may_lie_there(save: array.MapOp, push: ad.PushOp) -> bool:
+def may_lie_there(save: Save, push: ad.PushOp) -> bool:
     """Whether a map copies all of an array of its own block to a row, for good."""
-    if not is_copy(save) or len(save.ins) != 1:
-        return False
-    made, row = save.ins[0].owner, save.outs[0].owner
-    if not isinstance(made, array.AllocOp) or made.parent is not save.parent:
+    source, row, copy = save.source, save.row.owner, save.map
+    made = None if source is None else source.owner
+    if not isinstance(made, array.AllocOp) or made.parent is not copy.parent:
         return False
     if {array.GROWABLE, array.STACK, array.CLEARED} & made.attributes.keys():
         return False
@@ -104,28 +102,29 @@ def may_lie_there(save: array.MapOp, push: ad.PushOp) -> bool:
     if array.strides_of(row.result.type)[-1:] != (1,):
         return False
     for op, _ in namings(push.memref):
-        at = ancestor(op, save.parent)
-        if at is not None and at.is_before_in_block(save):
+        at = ancestor(op, copy.parent)
+        if at is not None and at.is_before_in_block(copy):
             return False
-    if tuple(made.extents) != tuple(save.extents) or behind([row.result], made) is None:
+    if tuple(made.extents) != tuple(copy.extents) or behind([row.result], made) is None:
         return False
     for op, name in namings(made.memref):
         at = ancestor(op, made.parent)
         if at is None or not isinstance(op, USING):
             return False
-        if writes(op, name) and not at.is_before_in_block(save):
+        if writes(op, name) and not at.is_before_in_block(copy):
             return False
     return True
 
 
-def lie_there(save: array.MapOp) -> None:
+def lie_there(save: Save) -> None:
     """Make the row where the array was made, and give it the array's names."""
-    made, row = save.ins[0].owner, save.outs[0]
+    source, row = save.source, save.row
+    made = None if source is None else source.owner
     assert isinstance(made, array.AllocOp)
     assert made.parent is not None
     for op in behind([row], made) or ():
         op.detach()
         made.parent.insert_op_before(op, made)
-    Rewriter.erase_op(save)
+    save.drop()
     for op in (*reversed(rename(made.memref, row)), made):
         Rewriter.erase_op(op)

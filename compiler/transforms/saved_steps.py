@@ -12,9 +12,36 @@ from xdsl.traits import Pure
 from ...dialects import ad, array
 from .exchange_arrays import is_plain
 from .hoist_checks import is_counted
+from .map_outputs import with_outputs
 
 USING = (array.ViewOp, array.MapOp, memref.LoadOp, memref.StoreOp, memref.DimOp)
 """What may be done with an array that lies on the tape."""
+
+
+@dataclass(frozen=True)
+class Save:
+    """The output of a map that stores to a segment: tangents are saved by the map that saves primals."""
+
+    map: array.MapOp
+    output: int
+
+    @property
+    def row(self) -> SSAValue:
+        return self.map.outs[self.output]
+
+    @property
+    def source(self) -> SSAValue | None:
+        """What is saved, where that is an array as it is."""
+        value = self.map.yielded[self.output]
+        plain = is_plain(self.map) and self.map.out_kinds[self.output] == "store"
+        if not plain or value.owner is not self.map.body.block:
+            return None
+        return self.map.ins[self.map.body.block.args.index(value)]
+
+    def drop(self) -> array.MapOp | None:
+        """Leave what else the map stores."""
+        others = [k for k in range(len(self.map.outs)) if k != self.output]
+        return with_outputs(self.map, others)
 
 
 @dataclass
@@ -23,11 +50,11 @@ class Step:
 
     push: ad.PushOp
     loop: array.LoopOp
-    save: array.MapOp
+    save: Save
     made: array.AllocOp
     """The array."""
     store: array.MapOp
-    """The first to store to the array behind the save."""
+    """The first to store to the array behind the save, or along with it."""
     window: array.ViewOp | None
     """The part of the array that it stores to; None of the whole."""
     early: list[Operation]
@@ -39,25 +66,25 @@ def step_of(push: ad.PushOp) -> Step | None:
     if sum(isinstance(use.operation, ad.PushOp | ad.PopOp) for use in push.tape.uses) != 1:
         return None  # a stack of segments keeps its order
     save = saver(push)
-    loop = None if save is None else save.parent_op()
+    loop = None if save is None else save.map.parent_op()
     if save is None or not isinstance(loop, array.LoopOp) or not is_step(loop, push):
         return None
-    if not saves_whole(save, push, loop):
+    source = save.source
+    if source is None or not saves_whole(save, push, loop):
         return None
-    made = save.ins[0].owner
-    if not isinstance(made, array.AllocOp) or not is_own(made, loop, tuple(save.extents)):
+    made = source.owner
+    if not isinstance(made, array.AllocOp) or not is_own(made, loop, tuple(save.map.extents)):
         return None
     early = behind([push.tape, *push.extents], made)
     return None if early is None else found_step(push, loop, save, made, early)
 
 
-def saver(push: ad.PushOp) -> array.MapOp | None:
-    """The map that stores to rows of the segment, where nothing else does."""
-    found: list[array.MapOp] = []
+def saver(push: ad.PushOp) -> Save | None:
+    """The output that stores to rows of the segment, where no other does."""
+    found: list[Save] = []
     for op, name in namings(push.memref):
         if isinstance(op, array.MapOp):
-            if name in op.outs:
-                found.append(op)
+            found += [Save(op, k) for k, out in enumerate(op.outs) if out is name]
         elif not isinstance(op, memref.LoadOp) and (
             not isinstance(op, memref.DimOp) or name is push.memref  # there may be one row more
         ):
@@ -71,18 +98,14 @@ def is_step(loop: array.LoopOp, push: ad.PushOp) -> bool:
     return counted and loop.parent is push.parent and push.extents[0] is loop.count
 
 
-def saves_whole(save: array.MapOp, push: ad.PushOp, loop: array.LoopOp) -> bool:
-    """Whether a map copies all of an array to the iteration's row, and does no more."""
-    if not is_plain(save) or len(save.outs) != 1 or list(save.out_kinds) != ["store"]:
-        return False
-    if tuple(save.yielded) != tuple(save.body.block.args) or len(save.ins) != 1:
-        return False
-    row = save.outs[0].owner
+def saves_whole(save: Save, push: ad.PushOp, loop: array.LoopOp) -> bool:
+    """Whether the elements of an array are saved in the iteration's row, each at its place."""
+    row = save.row.owner
     if not isinstance(row, array.ViewOp) or row.source is not push.memref:
         return False
-    whole = {tuple(push.extents[1:]), tuple(save.extents), tuple(row.extents)}
+    whole = {tuple(push.extents[1:]), tuple(save.map.extents), tuple(row.extents)}
     at = row.offsets[0] is loop.induction and all(map(is_zero, row.offsets[1:]))
-    walked = row.source_dims == tuple(range(1, len(save.extents) + 1))
+    walked = row.source_dims == tuple(range(1, len(save.map.extents) + 1))
     return len(whole) == 1 and at and walked and all(map(is_one, row.steps))
 
 
@@ -118,16 +141,16 @@ def is_own(made: array.AllocOp, loop: array.LoopOp, extents: tuple[SSAValue, ...
 def found_step(
     push: ad.PushOp,
     loop: array.LoopOp,
-    save: array.MapOp,
+    save: Save,
     made: array.AllocOp,
     early: list[Operation],
 ) -> Step | None:
-    """The step, with the first map behind the save that stores to a box of the array."""
+    """The step, with the first map from the save on that stores to a box of the array."""
     whole, body = made.memref, loop.body.block
     first: tuple[Operation, Operation, SSAValue] | None = None
     for op, name in namings(whole):
         at = ancestor(op, body)
-        if at is None or not writes(op, name) or not save.is_before_in_block(at):
+        if at is None or not writes(op, name) or at.is_before_in_block(save.map):
             continue
         if first is None or at.is_before_in_block(first[0]):
             first = at, op, name

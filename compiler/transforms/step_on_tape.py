@@ -113,11 +113,18 @@ class StepOnTape(ModulePass):
 def rewrite(step: Step) -> None:
     """Give the tape one row more, and the array the names of the rows."""
     loop, body, made, block = step.loop, step.loop.body.block, step.made, step.loop.parent
+    slot, rest = step.save.row.owner, step.save.drop()
     assert block is not None
+    assert isinstance(slot, array.ViewOp)
+    if step.store is step.save.map:
+        assert rest is not None
+        step.store = rest
+    if slot.result.first_use is None:
+        Rewriter.erase_op(slot)
     for op in step.early:
         op.detach()
         block.insert_op_before(op, made)
-    emit = before(made, step.save)
+    emit = before(made, step.store)
     zero, one = index(0, emit), index(1, emit)
     count, *extents = step.push.extents
     longer = emit(arith.AddiOp(count, one))
@@ -129,7 +136,7 @@ def rewrite(step: Step) -> None:
     first, last = rows.at(zero, emit), rows.at(count, emit)
     Rewriter.erase_op(step.push)
     assert body.first_op is not None
-    emit = before(body.first_op, step.save)
+    emit = before(body.first_op, step.store)
     now = rows.at(loop.induction, emit)
     then = rows.at(emit(arith.AddiOp(loop.induction, one)), emit)
     assert isinstance(then.owner, Operation)
@@ -147,11 +154,6 @@ def rewrite(step: Step) -> None:
         else:
             version = now if at.is_before_in_block(step.store) else then
         op.operands[use.index] = names.of(op.operands[use.index], version, at is not None)
-    slot = step.save.outs[0].owner
-    assert isinstance(slot, Operation)
-    Rewriter.erase_op(step.save)
-    if slot.results[0].first_use is None:
-        Rewriter.erase_op(slot)
     remove(made)
 
 
@@ -237,7 +239,7 @@ def keep_edges(step: Step, rows: Rows, now: SSAValue, then: SSAValue) -> None:
     if window is None:
         return
     assert after is not None
-    emit = before(after, step.save)
+    emit = before(after, step.store)
     lows, sizes = [rows.zero for _ in window.offsets], list(step.made.extents)
     for axis, (offset, inner) in enumerate(zip(window.offsets, window.extents, strict=True)):
         size = sizes[axis]

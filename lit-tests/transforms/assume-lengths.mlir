@@ -130,3 +130,56 @@ func.func @kept_when_points_are_others(%a : memref<?x?xf64>) {
   }
   func.return
 }
+
+// A bound that no pass has folded yet says the same.
+// CHECK-LABEL: @bound_not_folded_yet
+// CHECK:         %[[N:.*]] = memref.dim %x
+// CHECK:         %[[M:.*]] = memref.dim %y
+// CHECK:         arith.cmpi eq, %[[N]], %[[M]]
+func.func @bound_not_folded_yet(%x : memref<?xf64>, %y : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf64>
+  %m = memref.dim %y, %c0 : memref<?xf64>
+  %before = arith.subi %n, %one : index
+  %last = arith.addi %c0, %before : index
+  %short = arith.cmpi sge, %last, %m : index
+  array.raise_if %short, "IndexError", "{}" (%last : index)
+  %v = array.view %y[%c0] dims [0] extents(%n) steps(%one)
+      : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%n) ins(%x : memref<?xf64>) outs(%v : memref<?xf64, strided<[1]>>) kinds ["add"] {
+  ^bb0(%a : f64):
+    array.yield %a : f64
+  }
+  array.map(%m) ins(%y : memref<?xf64>) outs(%y : memref<?xf64>) kinds ["store"] {
+  ^bb1(%b : f64):
+    %d = arith.addf %b, %b : f64
+    array.yield %d : f64
+  }
+  func.return
+}
+
+// Lengths that differ by more than the last index are not meant to be equal.
+// CHECK-LABEL: @kept_when_one_more_is_compared
+// CHECK-NOT:     scf.if
+func.func @kept_when_one_more_is_compared(%x : memref<?xf64>, %y : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf64>
+  %m = memref.dim %y, %c0 : memref<?xf64>
+  %before = arith.subi %n, %one : index
+  %last = arith.addi %one, %before : index
+  %short = arith.cmpi sge, %last, %m : index
+  array.raise_if %short, "IndexError", "{}" (%last : index)
+  %v = array.view %y[%c0] dims [0] extents(%n) steps(%one)
+      : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%n) ins(%x : memref<?xf64>) outs(%v : memref<?xf64, strided<[1]>>) kinds ["add"] {
+  ^bb0(%a : f64):
+    array.yield %a : f64
+  }
+  array.map(%m) ins(%y : memref<?xf64>) outs(%y : memref<?xf64>) kinds ["store"] {
+  ^bb1(%b : f64):
+    array.yield %b : f64
+  }
+  func.return
+}

@@ -350,3 +350,82 @@ func.func @kept_when_it_is_gathered(%n : index, %a : memref<?xf64>, %b : memref<
   }
   func.return
 }
+
+// A value and its tangent go to temporaries, and from there to their arrays.
+// CHECK-LABEL: @two_temporaries_of_one_map
+// CHECK-NOT:     array.alloc
+// CHECK:         array.map(%n) ins(%a, %b : {{.*}}) outs(%b, %a : {{.*}}) kinds ["store", "store"] {
+// CHECK-NEXT:    ^bb0
+// CHECK-NEXT:      %z = arith.mulf %x, %y : f64
+// CHECK-NEXT:      array.yield %z, %x : f64, f64
+// CHECK-NOT:     array.map
+func.func @two_temporaries_of_one_map(%n : index, %a : memref<?xf64>, %b : memref<?xf64>) {
+  %s = array.alloc(%n) : memref<?xf64>
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%a, %b : memref<?xf64>, memref<?xf64>) outs(%s, %t : memref<?xf64>, memref<?xf64>) kinds ["store", "store"] {
+  ^bb0(%x : f64, %y : f64):
+    %z = arith.mulf %x, %y : f64
+    array.yield %z, %x : f64, f64
+  }
+  array.map(%n) ins(%s, %t : memref<?xf64>, memref<?xf64>) outs(%b, %a : memref<?xf64>, memref<?xf64>) kinds ["store", "store"] {
+  ^bb0(%x : f64, %y : f64):
+    array.yield %x, %y : f64, f64
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_the_other_result_is_read_elsewhere
+// CHECK:         array.alloc
+// CHECK:         array.alloc
+func.func @kept_when_the_other_result_is_read_elsewhere(%n : index, %a : memref<?xf64>, %b : memref<?xf64>) {
+  %s = array.alloc(%n) : memref<?xf64>
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%a : memref<?xf64>) outs(%s, %t : memref<?xf64>, memref<?xf64>) kinds ["store", "store"] {
+  ^bb0(%x : f64):
+    %z = arith.mulf %x, %x : f64
+    array.yield %z, %x : f64, f64
+  }
+  array.map(%n) ins(%s : memref<?xf64>) outs(%b : memref<?xf64>) kinds ["store"] {
+  ^bb0(%x : f64):
+    array.yield %x : f64
+  }
+  array.map(%n) ins(%t : memref<?xf64>) outs(%a : memref<?xf64>) kinds ["store"] {
+  ^bb0(%x : f64):
+    array.yield %x : f64
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_the_other_result_is_the_callers
+// CHECK:         array.alloc
+func.func @kept_when_the_other_result_is_the_callers(%n : index, %a : memref<?xf64>, %b : memref<?xf64>, %c : memref<?xf64>) {
+  %s = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%a : memref<?xf64>) outs(%s, %c : memref<?xf64>, memref<?xf64>) kinds ["store", "store"] {
+  ^bb0(%x : f64):
+    %z = arith.mulf %x, %x : f64
+    array.yield %z, %x : f64, f64
+  }
+  array.map(%n) ins(%s, %c : memref<?xf64>, memref<?xf64>) outs(%b : memref<?xf64>) kinds ["store"] {
+  ^bb0(%x : f64, %y : f64):
+    %z = arith.addf %x, %y : f64
+    array.yield %z : f64
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_one_result_is_added
+// CHECK:         array.alloc
+func.func @kept_when_one_result_is_added(%n : index, %a : memref<?xf64>, %b : memref<?xf64>) {
+  %s = array.alloc(%n) : memref<?xf64>
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%a : memref<?xf64>) outs(%s, %t : memref<?xf64>, memref<?xf64>) kinds ["store", "add"] {
+  ^bb0(%x : f64):
+    array.yield %x, %x : f64, f64
+  }
+  array.map(%n) ins(%s, %t : memref<?xf64>, memref<?xf64>) outs(%b : memref<?xf64>) kinds ["store"] {
+  ^bb0(%x : f64, %y : f64):
+    %z = arith.addf %x, %y : f64
+    array.yield %z : f64
+  }
+  func.return
+}

@@ -110,3 +110,58 @@ func.func @kept_when_the_row_is_stored_to_twice(%u : memref<?xf64>, %n : index, 
   }
   func.return
 }
+
+// What the same map stores besides is stored on.
+// CHECK-LABEL: @filled_on_the_tape_beside_another_copy
+// CHECK:         array.loop %k to %n
+// CHECK-NOT:       array.alloc
+// CHECK:           array.map(%m) ins(%u : {{.*}}) outs(%row :
+// CHECK:           array.map(%m) ins(%row : {{.*}}) outs(%y : {{.*}}) kinds ["add"]
+func.func @filled_on_the_tape_beside_another_copy(%u : memref<?xf64>, %y : memref<?xf64>, %n : index, %m : index, %t : !ad.tape) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %saved = ad.push %t(%n, %m) : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %v = array.alloc(%m) : memref<?xf64>
+    array.map(%m) ins(%u : memref<?xf64>) outs(%v : memref<?xf64>) kinds ["store"] {
+    ^bb0(%e : f64):
+      %square = arith.mulf %e, %e : f64
+      array.yield %square : f64
+    }
+    %row = array.view %saved[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%m) ins(%v : memref<?xf64>) outs(%row, %y : memref<?xf64, strided<[1]>>, memref<?xf64>) kinds ["store", "add"] {
+    ^bb0(%e : f64):
+      array.yield %e, %e : f64, f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// The adjoint needs what it was.
+// CHECK-LABEL: @kept_when_the_same_map_changes_it
+// CHECK:           array.alloc
+func.func @kept_when_the_same_map_changes_it(%u : memref<?xf64>, %n : index, %m : index, %t : !ad.tape) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %saved = ad.push %t(%n, %m) : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %v = array.alloc(%m) : memref<?xf64>
+    array.map(%m) ins(%u : memref<?xf64>) outs(%v : memref<?xf64>) kinds ["store"] {
+    ^bb0(%e : f64):
+      array.yield %e : f64
+    }
+    %row = array.view %saved[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%m) ins(%v : memref<?xf64>) outs(%row, %v : memref<?xf64, strided<[1]>>, memref<?xf64>) kinds ["store", "store"] {
+    ^bb0(%e : f64):
+      %square = arith.mulf %e, %e : f64
+      array.yield %e, %square : f64, f64
+    }
+    array.map(%m) ins(%v : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+    ^bb0(%e : f64):
+      array.yield %e : f64
+    }
+    array.yield
+  }
+  func.return
+}

@@ -205,3 +205,90 @@ func.func @reads_what_is_saved(%n : index, %m : index, %t : !ad.tape) {
   }
   func.return
 }
+
+// A tangent is saved by the map that saves its primal: both go from row to row, each of its own tape.
+// CHECK-LABEL: @steps_with_its_tangent
+// CHECK:         array.loop %k to %n
+// CHECK:           %[[DOT:.*]] = array.view %saved_dot[%k
+// CHECK:           %[[DOT_THEN:.*]] = array.view %saved_dot[%{{[0-9]+}}
+// CHECK:           %[[NOW:.*]] = array.view %saved[%k
+// CHECK:           %[[THEN:.*]] = array.view %saved[%{{[0-9]+}}
+// CHECK-NEXT:      array.map(%m) ins(%[[NOW]], %[[DOT]] : {{.*}}) outs(%[[THEN]], %[[DOT_THEN]] :
+// CHECK-NOT:       array.map
+// CHECK:           array.yield
+func.func @steps_with_its_tangent(%n : index, %m : index, %t : !ad.tape, %t_dot : !ad.tape) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %u = array.alloc(%m) : memref<?xf64>
+  %u_dot = array.alloc(%m) : memref<?xf64>
+  %saved = ad.push %t(%n, %m) : memref<?x?xf64>
+  %saved_dot = ad.push %t_dot(%n, %m) : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %row = array.view %saved[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    %row_dot = array.view %saved_dot[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%m) ins(%u, %u_dot : memref<?xf64>, memref<?xf64>) outs(%row, %row_dot : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) kinds ["store", "store"] {
+    ^bb0(%e : f64, %e_dot : f64):
+      array.yield %e, %e_dot : f64, f64
+    }
+    array.map(%m) ins(%u, %u_dot : memref<?xf64>, memref<?xf64>) outs(%u, %u_dot : memref<?xf64>, memref<?xf64>) kinds ["store", "store"] {
+    ^bb0(%e : f64, %e_dot : f64):
+      %square = arith.mulf %e, %e : f64
+      %square_dot = arith.mulf %e_dot, %e : f64
+      array.yield %square, %square_dot : f64, f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// The map that saves the elements stores to them, too: the same is a step.
+// CHECK-LABEL: @steps_where_it_saves
+// CHECK:         array.loop %k to %n
+// CHECK:           %[[NOW:.*]] = array.view %saved[%k
+// CHECK:           %[[THEN:.*]] = array.view %saved[%{{[0-9]+}}
+// CHECK-NEXT:      array.map(%m) ins(%[[NOW]] : {{.*}}) outs(%[[THEN]] : {{.*}}) kinds ["store"]
+// CHECK-NEXT:      ^bb0
+// CHECK-NEXT:        %square = arith.mulf %e, %e : f64
+// CHECK-NEXT:        array.yield %square : f64
+func.func @steps_where_it_saves(%n : index, %m : index, %t : !ad.tape) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %u = array.alloc(%m) : memref<?xf64>
+  %saved = ad.push %t(%n, %m) : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %row = array.view %saved[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%m) ins(%u : memref<?xf64>) outs(%row, %u : memref<?xf64, strided<[1]>>, memref<?xf64>) kinds ["store", "store"] {
+    ^bb0(%e : f64):
+      %square = arith.mulf %e, %e : f64
+      array.yield %e, %square : f64, f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// What is saved is computed: the tape has no version of the array.
+// CHECK-LABEL: @kept_when_something_else_is_saved_beside
+// CHECK:         array.alloc
+// CHECK:         ad.push %t(%n, %m)
+func.func @kept_when_something_else_is_saved_beside(%x : memref<?xf64>, %n : index, %m : index, %t : !ad.tape) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %u = array.alloc(%m) : memref<?xf64>
+  %saved = ad.push %t(%n, %m) : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %row = array.view %saved[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%m) ins(%u : memref<?xf64>) outs(%row, %x : memref<?xf64, strided<[1]>>, memref<?xf64>) kinds ["store", "store"] {
+    ^bb0(%e : f64):
+      %square = arith.mulf %e, %e : f64
+      array.yield %square, %e : f64, f64
+    }
+    array.map(%m) ins(%u : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+    ^bb0(%e : f64):
+      %square = arith.mulf %e, %e : f64
+      array.yield %square : f64
+    }
+    array.yield
+  }
+  func.return
+}

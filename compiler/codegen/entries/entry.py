@@ -17,6 +17,7 @@ objects of its results (`result`). There is one for each *kind* of call:
   returns a tuple of the result and what else the kernel has computed (`tangents`);
 - `jvp`, `pushed` (what users call `pushforward`), `hvp` and `value_grad_hvp` take what users hand to them
   (`directions`, `wrapped`). They exist where an entry can make all that they return;
+- `recorded` is what users call `vjp`: it checks the arguments, and calls the link's `record` with them;
 - `forward` takes the arguments and the address of a record, which it fills; `back` takes that address,
   shadows and cotangents; `drop` gives back the memory that the record refers to (`handles`); `pull` does what
   `back` is asked for by users (`pull`).
@@ -69,7 +70,7 @@ from .plan import (
     gradient_signature,
     signature_of,
 )
-from .pull import MEMSET, has_pull, pull
+from .pull import MEMORY, has_pull, pull
 from .pulled import MEMCPY, Handed, bar_operands, has_pulled, restored, unwrapped
 from .result import Boxes, slot_count
 from .run import CTX_BYTES, endings, run_kernel
@@ -92,7 +93,7 @@ PUSHING = ("pushforward", "jvp", *PRODUCTS)
 """The kinds that call a kernel with tangents."""
 DERIVING = ("pullback", "pulled", "grad", *PUSHING)
 """The kinds that call a kernel with shadows, cotangents or tangents."""
-FAST = ("grad", "value_and_grad", "jvp", "pushed", *PRODUCTS)
+FAST = ("grad", "value_and_grad", "jvp", "pushed", "recorded", *PRODUCTS)
 """The kinds whose caller is the user, and which exist where `EntryPlan.has_fast` says so."""
 
 
@@ -127,7 +128,7 @@ def entries(convention: str, debug: tuple[str, str] = ("", "")) -> Entries:
     if "pulled" in kinds:
         functions.append(MEMCPY)
     if "pull" in kinds:
-        functions += [MEMSET, *(turning() if plan.lanes > 1 else ())]
+        functions += [MEMORY, *(turning() if plan.lanes > 1 else ())]
     if plan.driver:
         functions.append(undo(symbols, plan.driver))
     if "grad" in kinds:
@@ -175,6 +176,7 @@ USERS = {
     "tangent": ("jvp", "pushed"),
     "hvp": ("value_grad_hvp",),
     "product": ("hvp",),
+    "vjp": ("recorded",),
 }
 """The kinds that it has besides, for calls that need no more than an entry."""
 
@@ -220,6 +222,8 @@ def _definition(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
             body, attributes = pull(plan, symbols), COLD
         case "pulled":
             body, attributes = _entry(plan, kind, symbols), COLD
+        case "recorded":
+            body, attributes = _recorded(plan, symbols), COLD
         case "back":
             body, attributes = back(plan, symbols), COLD
         case "drop":
@@ -382,6 +386,37 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     held = 0 if kind in GIVEN_ALL else plan.inputs
     again = partial(restored, w, wrapped)
     endings(w, boxes, held, retries=kind in DERIVING, before_retrying=again)
+    return "\n".join(w.lines)
+
+
+def _recorded(plan: EntryPlan, symbols: dict[str, str]) -> str:
+    """The body of the entry that leaves a call of `vjp` which is its own to its link's `record`."""
+    w, count = Writer(symbols), len(plan.keys)
+    w.do(f"%filled = alloca [{max(count, 1)} x i64], align 64")
+    w.do(f"%handed = alloca [{1 + count} x ptr], align 64")
+    w.do("%overflow = alloca i32")
+    w.do(f"%is_proved = icmp ne ptr {w.slot('proved')}, null")
+    form, _ = keywords(w, plan, "recorded")
+    require_constants(w)
+    arguments = _positional(w, plan.signature, 0)
+    objects = [w.field(arguments, 8 * i, hint="arg") for i in range(count)]
+    unpacked = [
+        unpack(w, key, obj, written=i in plan.written)
+        for i, (key, obj) in enumerate(zip(plan.keys, objects, strict=True))
+    ]
+    in_memory = [(i, a) for i, u in enumerate(unpacked) for a in u if isinstance(a, ArrayValue)]
+    check_sharing(w, in_memory, plan.overlaps, plan.watched())
+    check_assumed(w, [leaf for part in unpacked for leaf in part if leaf.operands()], plan.assumed)
+    known = [w.object(name) for name in ("_Py_TrueStruct", "_Py_FalseStruct")]
+    is_one = w.value(f"icmp eq i32 {form}, 1")
+    single = w.value(f"select i1 {is_one}, ptr {known[0]}, ptr {known[1]}")
+    for k, obj in enumerate((single, *objects)):
+        w.store("ptr", obj, "%handed", 8 * k)
+    operands = w.slot("record"), "%handed", str(1 + count), "null"
+    w.do(f"ret ptr {w.call('PyObject_Vectorcall', *operands)}")
+    w.label("mismatch")
+    onward = w.call("PyObject_Vectorcall", w.slot("next"), "%args", "%nargs", "%kwnames")
+    w.do(f"ret ptr {onward}")
     return "\n".join(w.lines)
 
 

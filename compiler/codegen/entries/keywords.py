@@ -6,7 +6,7 @@ from .cold import COLD
 from .plan import EntryPlan
 from .writer import TYPE, Writer
 
-TAKES_WRT = ("grad", "hvp", "value_grad_hvp")
+TAKES_WRT = ("grad", "hvp", "value_grad_hvp", "recorded")
 """The kinds that take `wrt`."""
 TAKES = {"jvp": "tangents", "hvp": "direction", "value_grad_hvp": "direction"}
 """What each kind takes besides, by the slot of the link that has its name."""

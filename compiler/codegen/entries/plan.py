@@ -212,6 +212,8 @@ class EntryPlan:
                 return result.get("type") in FLOATS
             case "tangent":
                 return self.are_plain() and all_move(self.results, self.tangents.more[0])
+            case "vjp":
+                return self.is_recorded()
             case "hvp" | "product":
                 moving = {p for _, p in self.tangents.moving}
                 return (
@@ -225,6 +227,18 @@ class EntryPlan:
                 )
             case _:
                 return False
+
+    def is_recorded(self) -> bool:
+        """Whether all that a call of `vjp` asks for is known by the keys of arrays and numbers."""
+        if self.overlaps or self.inputs or self.driver or self.of_parts or not self.wrt:
+            return False
+        if any(isinstance(key, TupleKey) for key in self.keys):
+            return False
+        arrays = {p for p in self.wrt if isinstance(self.keys[p], ArrayKey)}
+        whole = (
+            isinstance(k, ArrayKey) and k.layout in "CF" for k in map(self.keys.__getitem__, arrays)
+        )
+        return {*self.gradient.shadows} <= arrays and all(whole)
 
     @property
     def directions(self) -> int:

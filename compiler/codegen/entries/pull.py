@@ -1,9 +1,10 @@
 """`pull`: a reverse sweep from what `back` is called with, to the gradients that it returns.
 
-`pull(record, shapes, shape, single, out_bar)`: the address of what `vjp` keeps, the shapes of the arrays
-with shadows, that of the result, whether `wrt` was one name. It exists where the result is one float or an
-array of floats, and takes a cotangent that is as compiled code has it. Python code takes all others, and
-those of final values of arguments (`runtime/vjp.py`).
+`pull(record, shapes, shape, single, out_bar, ...)`: the address of what `vjp` keeps, the shapes of the arrays
+with shadows, that of the result, whether `wrt` was one name. Behind the cotangent of the result there may be
+those of the final values of all arrays with shadows, None for zeros. It exists where the result is one float,
+an array of floats, or None, and takes cotangents that are as compiled code has them. Python code takes all
+others (`runtime/vjp.py`). What is handed in is checked before anything is made.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from .stacked import product, turned_anew
 from .tangents import scalar_spec
 from .writer import ARRAY_DATA, FLOATS, ITEM_SIZE, LLVM_TYPE, SCALAR_TYPE, TYPE, Writer
 
-MEMSET = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
+MEMORY = """declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"""
 
 
 def has_pull(plan: EntryPlan) -> bool:
@@ -31,12 +33,15 @@ def has_pull(plan: EntryPlan) -> bool:
     if not all(isinstance(key, ArrayKey) and key.layout == "C" for key in keys):
         return False
     arrays = {p for p in plan.wrt if isinstance(plan.keys[p], ArrayKey)}
-    if not arrays <= {*plan.gradient.shadows} or plan.gradient.cotangents != (0,):
+    if not arrays <= {*plan.gradient.shadows}:
         return False
-    result = plan.results
+    result, wanted = plan.results, plan.gradient.cotangents
+    if result["kind"] == "none":
+        return wanted == () and plan.lanes == 1
     return (
         result["kind"] in ("scalar", "array")
         and "list" not in result
+        and wanted == (0,)
         and (result.get("type", result.get("dtype")) in FLOATS)
     )
 
@@ -49,17 +54,23 @@ def pull(plan: EntryPlan, symbols: dict[str, str]) -> str:
         w.do(f"%{name} = alloca [{max(count, 1)} x i64], align 64")
     boxes = Boxes(w)
     boxes.begin()
-    w.require(w.value("icmp eq i64 %nargs, 5"))
-    operands = [f"ptr {handed_address(w, 0)}"]
+    places = plan.gradient.shadows
     shapes, shape, single, bar = (w.field("%args", 8 * k) for k in (1, 2, 3, 4))
+    w.require(w.value(f"icmp eq i64 %nargs, {5 + len(places)}"))
+    wholes = [new_extents(w, plan, k, p, shapes) for k, p in enumerate(places)]
+    finals = [
+        final(w, plan, k, position, whole)
+        for k, (position, whole) in enumerate(zip(places, wholes, strict=True))
+    ]
+    bars = cotangent(w, plan, boxes, bar, shape)
+    operands = [f"ptr {handed_address(w, 0)}"]
     shadows: dict[int, str] = {}
-    for k, position in enumerate(plan.gradient.shadows):
+    for position, whole, given in zip(places, wholes, finals, strict=True):
         key = plan.keys[position]
         assert isinstance(key, ArrayKey)
-        extents = ints(w, w.call("PyTuple_GetItem", shapes, str(k)), key.rank)
-        shadows[position] = zeros(w, boxes, key, extents, lanes)
+        shadows[position] = filled(w, boxes, key, whole, given)
         operands += shadow_operands(w, plan, position, shadows[position])
-    operands += cotangent(w, plan, boxes, bar, shape)
+    operands += bars
     run_kernel(w, operands, "backward", recursive=plan.recursive, retries=True)
     found: dict[int, str] = {}
     for k, position in enumerate(plan.gradient.scalars):
@@ -94,25 +105,67 @@ def ints(w: Writer, obj: str, count: int) -> list[str]:
     return [w.call("PyLong_AsLongLongAndOverflow", item, overflow) for item in items]
 
 
-def zeros(w: Writer, boxes: Boxes, key: ArrayKey, extents: list[str], lanes: int) -> str:
-    """A new array of zeros, of few numbers; of several lanes beside each other."""
-    whole = [*extents, *([str(lanes)] if lanes > 1 else [])]
-    count = product(w, whole)
-    w.require(w.value(f"icmp ult i64 {count}, {LARGE}"))
+def new_extents(w: Writer, plan: EntryPlan, number: int, position: int, shapes: str) -> list[str]:
+    """Those of a shadow of few numbers; several lanes lie beside each other."""
+    key = plan.keys[position]
+    assert isinstance(key, ArrayKey)
+    extents = ints(w, w.call("PyTuple_GetItem", shapes, str(number)), key.rank)
+    whole = [*extents, *([str(plan.lanes)] if plan.lanes > 1 else [])]
+    w.require(w.value(f"icmp ult i64 {product(w, whole)}, {LARGE}"))
+    return whole
+
+
+def final(w: Writer, plan: EntryPlan, number: int, position: int, whole: list[str]) -> str:
+    """The numbers of the cotangent of an array's final value; null for zeros."""
+    key = plan.keys[position]
+    assert isinstance(key, ArrayKey)
+    given, none = w.field("%args", 8 * (5 + number)), w.object("_Py_NoneStruct")
+    is_none = w.value(f"icmp eq ptr {given}, {none}")
+    if plan.lanes > 1:
+        w.require(is_none)
+        return "null"
+    there, known = w.fresh("final"), w.fresh("known")
+    place = w.value("alloca ptr")
+    w.do(f"store ptr null, ptr {place}")
+    w.do(f"br i1 {is_none}, label %{known}, label %{there}")
+    w.label(there)
+    found = unpack_array(w, ArrayKey(key.dtype, ("",) * key.rank, "C"), given, written=False)
+    for extent, own in zip(found.extents, whole, strict=True):
+        w.require(w.value(f"icmp eq i64 {extent}, {own}"))
+    w.do(f"store ptr {found.data}, ptr {place}")
+    w.do(f"br label %{known}")
+    w.label(known)
+    return w.value(f"load ptr, ptr {place}", "final")
+
+
+def filled(w: Writer, boxes: Boxes, key: ArrayKey, whole: list[str], given: str) -> str:
+    """A new array: of what is given, or of zeros."""
     shape = w.value(f"alloca [{max(len(whole), 1)} x i64]")
     for d, extent in enumerate(whole):
         w.store("i64", extent, shape, 8 * d)
     made = boxes.keep(new(w, key.dtype, len(whole), shape, "null", "null", "0"))
-    bytes_ = w.value(f"mul i64 {count}, {ITEM_SIZE[key.dtype]}")
-    w.do(
-        f"call void @llvm.memset.p0.i64(ptr {w.field(made, ARRAY_DATA)}, i8 0, i64 {bytes_}, i1 false)"
+    bytes_, data = (
+        w.value(f"mul i64 {product(w, whole)}, {ITEM_SIZE[key.dtype]}"),
+        w.field(made, ARRAY_DATA),
     )
+    copy, clear, ready = w.fresh("copy"), w.fresh("clear"), w.fresh("ready")
+    w.do(f"br i1 {w.value(f'icmp ne ptr {given}, null')}, label %{copy}, label %{clear}")
+    w.label(copy)
+    w.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {data}, ptr {given}, i64 {bytes_}, i1 false)")
+    w.do(f"br label %{ready}")
+    w.label(clear)
+    w.do(f"call void @llvm.memset.p0.i64(ptr {data}, i8 0, i64 {bytes_}, i1 false)")
+    w.do(f"br label %{ready}")
+    w.label(ready)
     return made
 
 
 def cotangent(w: Writer, plan: EntryPlan, boxes: Boxes, bar: str, shape: str) -> list[str]:
     """The operands of the cotangent of the result, of several lanes stacked along a first axis."""
     spec, lanes = plan.results, plan.lanes
+    if spec["kind"] == "none":
+        w.require(w.value(f"icmp eq ptr {bar}, {w.object('_Py_NoneStruct')}"))
+        return []
     if spec["kind"] == "scalar":
         type_ = spec["type"]
         if lanes == 1:

@@ -42,6 +42,7 @@ LINK_SLOTS = (
     "owner",
     "positions",
     "proved",
+    "record",
     "report",
     "show",
     "tangents",
