@@ -108,6 +108,8 @@ from .row_runs import Analyses, Run, runs_of
 
 BLOCK = 2048
 """The numbers of an array that one step works on, where rows are shorter: they stay in the first cache."""
+CACHED = 1 << 17
+"""The numbers that all buffers hold together (a MB), unless the rows that are read later are more."""
 SMALL = 1 << 13
 """Arrays of fewer numbers are in the first cache as a whole."""
 WIDE = 1 << 16
@@ -254,7 +256,7 @@ class FusedRows:
             rows, size = self.number(BLOCK // lanes), all_
         else:
             rows = self.put(array.FloorDivOp(self.number(BLOCK // lanes), length))
-            rows = self.put(arith.MaxSIOp(rows, self.number(max(4 * behind, 1))))
+            rows = self.put(arith.MaxSIOp(rows, self.fitting(length, lanes, behind)))
             size = self.put(arith.MuliOp(length, all_))
         whole = self.put(arith.CmpiOp(size, self.number(SMALL // lanes), "slt"))
         rows = self.put(arith.SelectOp(whole, all_, rows))
@@ -265,6 +267,15 @@ class FusedRows:
         rows = self.put(arith.MaxSIOp(rows, self.number(max(behind, 1))), "rows")
         up = self.put(arith.AddiOp(self.more(all_, -1), rows))
         return rows, self.put(array.FloorDivOp(up, rows), "steps")
+
+    def fitting(self, length: SSAValue, lanes: int, behind: int) -> SSAValue:
+        """The rows that make it cheap to move those still to be read, as far as the buffers stay in the
+        second cache: a row that goes to memory and back is dearer than one that is moved."""
+        if not behind:
+            return self.number(1)
+        share = self.number(CACHED // lanes // len(self.rolled))
+        fit = self.put(array.FloorDivOp(share, length))
+        return self.put(arith.MinSIOp(fit, self.number(4 * behind)))
 
     def lanes(self) -> int:
         """How many numbers an element has: of several tangents it has one for each."""
