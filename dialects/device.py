@@ -60,6 +60,9 @@ OF_BLOCK = "of_block"
 EDGE = "edge"
 """On a load: only points at the edge of what a kernel goes over make it, of n x n points about n."""
 
+TILE = "tile"
+"""The attribute of a loop that goes through what the threads of a block have loaded for each other."""
+
 IN_ORDER = "in_order"
 """The attribute of a kernel whose threads each go through all iterations of a loop."""
 

@@ -21,7 +21,8 @@ Kept are additions at subscripts that are a thread's own or are read from memory
 that leave early or are in a branch, and those that need memory of a thread that is no register.
 
 Why it is the same: only the order of the additions to an element changes, which atomics leave open; who has
-nothing to add has -0.0.
+nothing to add has -0.0. Where the addition is in a branch, perhaps nobody has, and there is no such element:
+the block then looks whether the subscript is in range.
 
 Before::
 
@@ -161,7 +162,8 @@ After::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -175,7 +177,7 @@ from xdsl.traits import Pure
 
 from ...dialects import array, device
 from ...dialects.within import ops_of_kind
-from .kernel import Kernel, Writer
+from .kernel import Kernel, Writer, is_in_range
 from .reductions import Term, meet
 
 MOST = 8
@@ -226,11 +228,7 @@ class Sum:
             here.store(here.combined("add", here.load(cell), one.value), cell)
             target, *at = (copied(v, made) for v in (one.target, *one.indices))
 
-            def keep(value: SSAValue, target: SSAValue = target, at: list[SSAValue] = at) -> None:
-                addition = device.AtomicAddOp(value, target, at)
-                addition.attributes[device.OF_BLOCK] = UnitAttr()
-                made.add(addition)
-
+            keep = keeping(made, target, at, sure=one.parent is guard.true_region.block)
             terms.append(Term("add", made.load(cell), keep))
             Rewriter.erase_op(one)
         meet(made, terms)
@@ -239,6 +237,20 @@ class Sum:
         for op in list(made.body.ops):
             op.detach()
             Rewriter.insert_op(op, InsertPoint.before(body.last_op))
+
+
+def keeping(
+    made: Kernel, target: SSAValue, at: Sequence[SSAValue], *, sure: bool
+) -> Callable[[SSAValue], None]:
+    """Adds what the block has; if no thread need have come there, where there is an element."""
+
+    def keep(value: SSAValue) -> None:
+        addition = device.AtomicAddOp(value, target, at)
+        addition.attributes[device.OF_BLOCK] = UnitAttr()
+        with nullcontext() if sure else made.where(is_in_range(made, target, at)):
+            made.add(addition)
+
+    return keep
 
 
 @dataclass

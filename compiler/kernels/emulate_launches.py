@@ -49,15 +49,23 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, MemRefType, ModuleOp, UnitAttr, i1
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    FunctionType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    UnitAttr,
+    i1,
+)
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import Pure
 
 from ...dialects import array, device
 from ...dialects.within import every_op, ops_of_kind
-from ..analysis.views import is_memref
+from ..analysis.views import is_memref, strip_views
 from .kernel import Writer
 
 FACTOR, SHIFT = 167, 89
@@ -232,17 +240,28 @@ def phase_of(op: Operation) -> int:
 def repeated(done: Sequence[Operation], used: set[SSAValue]) -> list[Operation]:
     """What a thread computes anew behind a barrier, of what it has computed before: it is pure.
 
-    A division has no effect where it has had none before.
+    A division has no effect where it has had none before, and an array that nobody writes stays as it is.
     """
     needed = set(used)
     found: list[Operation] = []
     for op in reversed(done):
         if not needed.isdisjoint(op.results) and not isinstance(op, memref.AllocaOp):
             again = op.has_trait(Pure) or isinstance(op, arith.DivUIOp | arith.RemUIOp)
+            again = again or (isinstance(op, memref.LoadOp) and is_only_read(op))
             assert again, f"{op.name} goes past a barrier"
             found.append(op)
             needed.update(op.operands)
     return found[::-1]
+
+
+def is_only_read(load: memref.LoadOp) -> bool:
+    """Whether the kernel says that nobody writes the array."""
+    argument = strip_views(load.memref)
+    kernel = argument.owner.parent_op() if isinstance(argument, BlockArgument) else None
+    told = None if kernel is None else kernel.attributes.get(device.READ_ONLY)
+    if not isinstance(argument, BlockArgument) or not isinstance(told, DenseArrayBase):
+        return False
+    return argument.index in [int(k) for k in told.get_values()]
 
 
 def touch(op: Operation) -> None:

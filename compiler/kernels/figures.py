@@ -11,17 +11,18 @@ than the device has (`intensity`), they are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import FixedBitwidthType, IndexType, MemRefType, ModuleOp
+from xdsl.dialects.builtin import DenseArrayBase, FixedBitwidthType, IndexType, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import ad, array, device
 from ...dialects.within import every_op, ops_of_kind
 from ..analysis.alias import enclosing_loops
+from ..analysis.carried_cells import is_outside
 from ..analysis.views import strip_views
 from ..diagnostics import line_of
 
@@ -143,10 +144,24 @@ def intensity(kernel: func.FuncOp) -> float:
     operations = sum(times(op, within) for op in inside if isinstance(op, ARITHMETIC))
     loads = {(op.memref, *op.indices): op for op in inside if isinstance(op, memref.LoadOp)}
     stores = [op for op in inside if isinstance(op, memref.StoreOp)]
-    touched = [(op, op.memref) for op in (*loads.values(), *stores)]
+    touched = [(op, op.memref) for op in (*again(kernel, loads.values(), within), *stores)]
     touched += [(op, op.target) for op in inside if isinstance(op, device.AtomicAddOp)]
     moved = sum(times(op, within) * size_of(m) for op, m in touched if is_global(m))
     return round(operations / moved, 2) if moved else 0.0
+
+
+def again(
+    kernel: func.FuncOp, loads: Iterable[memref.LoadOp], within: Operation
+) -> Iterator[memref.LoadOp]:
+    """The loads that are not the same in each iteration of the loop that they are in, and so kept."""
+    read_only = kernel.attributes[device.READ_ONLY]
+    assert isinstance(read_only, DenseArrayBase)
+    kept = {kernel.body.block.args[int(k)] for k in read_only.get_values()}
+    for load in loads:
+        around = enclosing_loops(load)
+        same = bool(around) and all(is_outside(v, around[-1]) for v in load.operands)
+        if not (same and within is not kernel and strip_views(load.memref) in kept):
+            yield load
 
 
 def times(op: Operation, within: Operation) -> int:
@@ -159,6 +174,8 @@ def times(op: Operation, within: Operation) -> int:
 
 
 def trips(loop: array.LoopOp) -> int | None:
+    if device.TILE in loop.attributes:  # but for the last tile
+        return device.THREADS
     return None if loop.count is None else array.constant_value(loop.count)
 
 

@@ -293,6 +293,16 @@ def bytes_of_parameters(kernel: func.FuncOp) -> int:
     return 8 * (len(types) + 2 * sum(ranks))
 
 
+def is_in_range(writer: Writer, source: SSAValue, at: Sequence[SSAValue]) -> SSAValue:
+    """Whether there is such an element."""
+    zero = writer.index(0)
+    axes = [writer.index(k) for k in range(len(at))]
+    extents = [writer.emit(memref.DimOp(source, axis)) for axis in axes]
+    above = [writer.emit(arith.CmpiOp(zero, i, "sle")) for i in at]
+    pairs = zip(at, extents, strict=True)
+    return writer.all([*above, *(writer.less(i, n) for i, n in pairs)])
+
+
 def element_of(memref: SSAValue) -> Attribute:
     assert isinstance(memref.type, MemRefType)
     return memref.type.element_type

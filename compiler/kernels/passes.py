@@ -15,6 +15,7 @@ from .outline_kernels import OutlineKernels
 from .recognize_extremes import RecognizeExtremes
 from .running_sums import RunningSums
 from .save_bytes import SaveBytes
+from .tile_loads import TileLoads
 from .while_on_device import WhileOnDevice
 
 DEVICE_PASSES: tuple[type[ModulePass], ...] = (
@@ -27,6 +28,7 @@ DEVICE_PASSES: tuple[type[ModulePass], ...] = (
     OutlineKernels,
     CheckSpaces,
     BlockSums,
+    TileLoads,
     WhileOnDevice,
     CountOnDevice,
     EmulateLaunches,

@@ -45,6 +45,7 @@ After::
       %able = device.has_conditions
       scf.if %able {
         %0 = arith.constant 1 : index
+        %1 = arith.constant 0 : index
         %flag = array.alloc(%0) : !flag
         device.while_step "begin" %flag : !flag
         device.launch @f_0 blocks(%c1) (%u, %s : !all, !one)
@@ -91,36 +92,35 @@ After::
       func.return
     }
 
-Kept: loops with a counter, with variables that an iteration hands to the next, with arrays that take turns,
-with branches, that save, or that check something else in each iteration.
+Numbers that iterations hand to the next are the device's meanwhile (`device_numbers`): variables, the loop's
+counter, what is fetched; afterwards the host fetches those that it needs. Kept are loops with arrays that
+take turns, that save, that check something else in each iteration, in which a number decides what is launched
+(a branch, blocks, an inner loop), and numbers that the device may round otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.context import Context
-from xdsl.dialects import arith, func, memref, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i1, i64
+from xdsl.dialects import arith, func, math, memref, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, i1, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects import array, device
 from ...dialects.within import every_op
-from ..analysis.alias import AliasAnalysis
 from ..analysis.carried_cells import cell_of, is_outside
-from ..analysis.effects import mark_overlaps, sharing
 from ..analysis.replays import is_scalar, may_be_replayed
-from ..rules import accesses
-from .count_on_device import on_device
-from .kernel import Kernel, Writer, describe, element_of
+from .count_on_device import COMPUTED, on_device
+from .device_numbers import DeviceNumbers, is_number
+from .kernel import Writer, element_of
 
-DECIDING = (
-    device.LaunchOp, device.FetchOp, array.AllocOp, array.ViewOp, array.IndexOp, array.RaiseIfOp,
-    memref.DimOp,
-)  # fmt: skip
-"""What a condition consists of, beside numbers and variables of its own."""
+EXACT = (math.SqrtOp, math.AbsFOp, math.FloorOp, math.CeilOp, math.CopySignOp)
+"""Functions that are the same to the bit on host and device."""
+
+FITS = 1 << 61
+"""Variables that begin below count for longer than anyone waits, by `STEP` at most."""
+STEP = 1024
 
 
 class WhileOnDevice(ModulePass):
@@ -133,93 +133,131 @@ class WhileOnDevice(ModulePass):
         for function in functions:
             if not device.is_kernel(function):
                 loops = [one for one in every_op(function) if isinstance(one, array.LoopOp)]
-                for loop in [one for one in loops if is_decided_there(one)]:
-                    Deciding(op, function, loop).write()
+                for loop in loops:
+                    moving = moving_in(loop)
+                    if is_decided_there(loop, moving):
+                        Deciding(op, function, loop, moving).write()
 
 
-def is_decided_there(loop: array.LoopOp) -> bool:
+# What is found.
+
+
+def blocks_of(loop: array.LoopOp) -> list[Block]:
+    assert loop.condition_block is not None
+    return [loop.condition_block, loop.body.block]
+
+
+def moving_in(loop: array.LoopOp) -> set[SSAValue]:
+    """What differs between iterations: numbers, views by them, and the variables that are stored to."""
+    if loop.condition_block is None:
+        return set()
+    inside = every_op(loop)[1:]
+    moving: set[SSAValue] = {loop.induction, *loop.condition_block.args}
+    moving.update(op.memref for op in inside if isinstance(op, memref.StoreOp))
+    size = 0
+    while len(moving) > size:
+        size = len(moving)
+        for op in inside:
+            if isinstance(op, scf.IfOp) and is_number(op, moving):
+                moving.update(r for inner in every_op(op) for r in inner.results)
+            elif is_number(op, moving) or not moving.isdisjoint(op.operands):
+                moving.update(op.results)
+    return moving
+
+
+def is_decided_there(loop: array.LoopOp, moving: set[SSAValue]) -> bool:
     """Whether what the loop does, and whether it goes on, is the device's alone."""
-    condition = loop.condition_block
-    if condition is None or loop.count is not None or loop.carried:
+    if loop.condition_block is None or loop.count is not None or loop.carried:
         return False
-    if any(v.first_use is not None for v in (loop.trips, loop.induction, *condition.args)):
+    ops = [op for block in blocks_of(loop) for op in block.ops]
+    if not all(may_be_there(op, loop, moving) for op in ops):
         return False
-    body = [op for op in every_op(loop) if not is_of(op, condition)][1:]
-    deciding = [op for op in condition.ops if not isinstance(op, array.ConditionOp)]
-    if not all(may_be_replayed(op) and not raises_late(op, loop) for op in body):
-        return False
-    if not all(may_decide(op, loop) and not raises_late(op, loop) for op in deciding):
-        return False
-    if not any(isinstance(op, device.LaunchOp) for op in body):
-        return False
-    return fetches_last(deciding)
+    launches = any(
+        isinstance(o, device.LaunchOp) for op in loop.body.block.ops for o in every_op(op)
+    )
+    fetches = any(isinstance(op, device.FetchOp) for op in every_op(loop))
+    return launches and fetches
 
 
-def is_of(op: Operation, block: Block) -> bool:
-    parent = op.parent
-    return parent is block
+def may_be_there(op: Operation, loop: array.LoopOp, moving: set[SSAValue]) -> bool:
+    """Whether an op is captured as it is, or the device's."""
+    if isinstance(op, array.ConditionOp | array.YieldOp):
+        return True
+    if is_number(op, moving):
+        return all(may_be_number(inner, loop, moving) for inner in every_op(op))
+    if isinstance(op, array.AllocOp):
+        return all(is_outside(v, loop) for v in op.operands)
+    if raises_late(op, loop):
+        return False
+    if moving.isdisjoint(op.operands):
+        return all(is_still(inner, loop, moving) for inner in every_op(op))
+    if isinstance(op, device.LaunchOp):
+        return op.blocks not in moving and device.PRODUCT not in op.attributes
+    return isinstance(op, COMPUTED)
+
+
+def is_still(op: Operation, loop: array.LoopOp, moving: set[SSAValue]) -> bool:
+    """Whether an op does the same in all iterations."""
+    if not moving.isdisjoint(op.operands) or raises_late(op, loop):
+        return False
+    if isinstance(op, memref.LoadOp):
+        return cell_of(op.memref) is op.memref
+    return isinstance(op, scf.IfOp | scf.YieldOp) or may_be_replayed(op)
+
+
+def may_be_number(op: Operation, loop: array.LoopOp, moving: set[SSAValue]) -> bool:
+    if isinstance(op, memref.LoadOp | memref.StoreOp):
+        return is_variable(op.memref, loop)
+    if isinstance(op, array.CheckedAddOp | array.CheckedSubOp):
+        return counts(op, loop)
+    if raises_late(op, loop) or isinstance(op, array.RaiseIfOp):
+        return False
+    if isinstance(op, scf.IfOp | scf.YieldOp | device.FetchOp | device.PutOp):
+        return True
+    if isinstance(op, COMPUTED):
+        return not moving.isdisjoint(op.results)
+    exact = op.dialect_name() not in ("math", "special") or isinstance(op, EXACT)
+    return is_scalar(op) and exact
+
+
+def is_variable(variable: SSAValue, loop: array.LoopOp) -> bool:
+    """Whether the loop stores to a variable of its own name alone."""
+    if cell_of(variable) is not variable or not is_outside(variable, loop):
+        return False
+    views = [use.operation for use in variable.uses]
+    views = [op for op in views if not isinstance(op, memref.LoadOp | memref.StoreOp)]
+    return not any(result.first_use is not None for op in views for result in op.results)
+
+
+def counts(op: array.CheckedAddOp | array.CheckedSubOp, loop: array.LoopOp) -> bool:
+    """Whether an op counts in a variable that does nothing else."""
+    step = array.constant_value(op.rhs)
+    load = op.lhs.owner
+    if step is None or abs(step) > STEP or not isinstance(load, memref.LoadOp):
+        return False
+    uses = [use.operation for use in load.memref.uses if loop.is_ancestor(use.operation)]
+    stored = [use.value for use in uses if isinstance(use, memref.StoreOp)]
+    return stored == [op.result]
+
+
+def counted_in(loop: array.LoopOp) -> list[SSAValue]:
+    """The variables that count."""
+    found: list[SSAValue] = []
+    for op in every_op(loop):
+        if isinstance(op, array.CheckedAddOp | array.CheckedSubOp):
+            load = op.lhs.owner
+            if isinstance(load, memref.LoadOp) and counts(op, loop):
+                found.append(load.memref)
+    return found
 
 
 def raises_late(op: Operation, loop: array.LoopOp) -> bool:
     """Whether an op may raise for what is computed in the loop."""
-    if not array.is_operation_that_may_raise(op):
+    if not array.is_operation_that_may_raise(op) or isinstance(op, array.LoopOp | scf.IfOp):
         return False
     if isinstance(op, array.RaiseIfOp):
         return not is_outside(op.condition, loop)
     return not isinstance(op, array.IndexOp) or not all(is_outside(v, loop) for v in op.operands)
-
-
-def may_decide(op: Operation, loop: array.LoopOp) -> bool:
-    if isinstance(op, array.AllocOp):
-        return all(is_outside(v, loop) for v in op.operands)
-    if isinstance(op, memref.LoadOp | memref.StoreOp):
-        return is_own(op.memref, loop)
-    return isinstance(op, DECIDING) or is_scalar(op)
-
-
-def is_own(variable: SSAValue, loop: array.LoopOp) -> bool:
-    """Whether the condition alone has to do with a variable, and stores to it first."""
-    cell, condition = cell_of(variable), loop.condition_block
-    if cell is None or cell is not variable:
-        return False
-    users = [use.operation for use in cell.uses]
-    touching = [op for op in users if isinstance(op, memref.LoadOp | memref.StoreOp)]
-    if not all(op.parent is condition for op in touching):
-        return False
-    views = [op for op in users if op not in touching]
-    if any(result.first_use is not None for op in views for result in op.results):
-        return False
-    assert condition is not None
-    first = next(op for op in condition.ops if op in touching)
-    return isinstance(first, memref.StoreOp)
-
-
-def fetches_last(deciding: Sequence[Operation]) -> bool:
-    """Whether a number is fetched, and none that a kernel writes again, or is given as a number."""
-    sources: set[SSAValue] = set()
-    moving: set[SSAValue] = set()
-    for op in deciding:
-        if isinstance(op, device.FetchOp):
-            sources.add(op.source)
-            moving.add(op.result)
-        elif isinstance(op, memref.StoreOp):
-            moving.add(op.memref)
-        elif isinstance(op, device.LaunchOp):
-            if not (sources | moving).isdisjoint(op.operands):
-                return False
-        elif not moving.isdisjoint(op.operands):
-            if not (is_scalar(op) or isinstance(op, memref.LoadOp)):
-                return False
-            moving.update(op.results)
-    return bool(sources)
-
-
-def put_unchecked(host: Writer, op: Operation) -> None:
-    """Subscripts were looked at before."""
-    host.put(op)
-    for index in every_op(op):
-        if isinstance(index, array.IndexOp):
-            index.properties["unchecked"] = UnitAttr()
 
 
 def is_fine(op: Operation, host: Writer) -> SSAValue:
@@ -236,99 +274,107 @@ def is_fine(op: Operation, host: Writer) -> SSAValue:
 class Deciding:
     """Writes the two versions of one loop."""
 
-    def __init__(self, module: ModuleOp, function: func.FuncOp, loop: array.LoopOp) -> None:
-        self.module, self.function, self.loop = module, function, loop
-        assert loop.condition_block is not None
-        self.condition = loop.condition_block
-        self.values: dict[SSAValue, SSAValue] = {}
-        """What was allocated before the steps, by what it is in the condition."""
-        self.kernel: str | None = None
+    def __init__(
+        self, module: ModuleOp, function: func.FuncOp, loop: array.LoopOp, moving: set[SSAValue]
+    ) -> None:
+        self.module, self.function, self.loop, self.moving = module, function, loop, moving
+        inside = [op for op in every_op(loop) if isinstance(op, memref.StoreOp)]
+        self.variables = list(dict.fromkeys(op.memref for op in inside))
+        self.tells_trips = loop.trips.first_use is not None
+        self.counts = any(
+            v.first_use is not None for v in (loop.trips, loop.induction, *blocks_of(loop)[0].args)
+        )
 
     def write(self) -> None:
         loop = self.loop
         host = Writer(lambda new: Rewriter.insert_op(new, InsertPoint.before(loop)), loop.location)
         able = host.emit(device.HasConditionsOp())
         able.name_hint = "able"
-        for op in every_op(loop):
-            if array.is_operation_that_may_raise(op):  # the loop as it is does so
-                able = host.emit(arith.AndIOp(able, is_fine(op, host)))
+        for fine in self.conditions(host):
+            able = host.emit(arith.AndIOp(able, fine))
         there, here = Block(), Block()
         with host.within(there):
-            self.steps(host)
-            host.add(scf.YieldOp())
+            host.add(scf.YieldOp(*self.steps(host)))
         with host.within(here):
-            host.put(loop.clone())
-            host.add(scf.YieldOp())
-        host.add(scf.IfOp(able, [], Region(there), Region(here)))
+            host.put(own := loop.clone())
+            host.add(scf.YieldOp(*([own.trips] if self.tells_trips else [])))
+        types = [IndexType()] if self.tells_trips else []
+        choice = scf.IfOp(able, types, Region(there), Region(here))
+        host.add(choice)
+        for result in choice.results:
+            result.name_hint = loop.trips.name_hint
+            loop.trips.replace_all_uses_with(result)
         Rewriter.erase_op(loop)
 
-    def steps(self, host: Writer) -> None:
-        one = host.index(1)
+    def conditions(self, host: Writer) -> list[SSAValue]:
+        """What holds where nothing raises; the loop as it is does so."""
+        found: list[SSAValue] = []
+        for op in every_op(self.loop):
+            if isinstance(op, array.RaiseIfOp) or (
+                isinstance(op, array.IndexOp) and array.is_operation_that_may_raise(op)
+            ):
+                found.append(is_fine(op, host))
+        for variable in dict.fromkeys(counted_in(self.loop)):
+            begun, most = host.load(variable), host.index(FITS)
+            found += [host.less(begun, most), host.less(host.index(-FITS), begun)]
+        return found
+
+    def steps(self, host: Writer) -> list[SSAValue]:
+        """The loop that the device ends; how often it has run, if anyone asks."""
+        condition, body = blocks_of(self.loop)
+        one, zero = host.index(1), host.index(0)
         flag = on_device(host.emit(array.AllocOp([one], i64)))
         flag.name_hint = "flag"
-        for op in self.condition.ops:
-            if isinstance(op, array.AllocOp):
-                host.put(op.clone(self.values))
+        there = DeviceNumbers(self.module, self.function, host, self.moving, flag, one)
+        counters = (*condition.args, self.loop.induction)
+        for variable in self.variables:
+            slot = there.reserve(variable, element_of(variable))
+            if not self.is_first_stored(variable):
+                host.add(device.PutOp(host.load(variable), slot, [zero]))
+        if self.counts:
+            slot = there.reserve(counters[0], IndexType())
+            there.slots |= dict.fromkeys(counters, slot)
+            host.add(device.PutOp(zero, slot, [zero]))
+        for block in (condition, body):
+            there.reserve_for(block)
+            for op in block.ops:
+                if isinstance(op, array.AllocOp):
+                    host.put(op.clone(there.copies))
         host.add(device.WhileStepOp("begin", flag))
-        self.decide(host, flag, one)
+        self.run(there, condition)
+        there.flush()
         host.add(device.WhileStepOp("body", flag))
-        mapped = dict(self.values)
-        for op in self.loop.body.block.ops:
-            if not isinstance(op, array.YieldOp | array.RaiseIfOp):
-                put_unchecked(host, op.clone(mapped))
-        self.decide(host, flag, one)
+        self.run(there, body)
+        if self.counts:
+            there.pending.append(counters[0])
+        self.run(there, condition)
+        there.flush()
         host.add(device.WhileStepOp("end", flag))
+        for variable in self.variables:
+            if self.is_read_behind(variable):
+                host.store(host.emit(device.FetchOp(there.slots[variable], [zero])), variable)
+        if not self.tells_trips:
+            return []
+        return [host.emit(device.FetchOp(there.slots[counters[0]], [zero]))]
 
-    def decide(self, host: Writer, flag: SSAValue, one: SSAValue) -> None:
-        """What the condition launches, and the kernel that computes it."""
-        mapped = dict(self.values)
-        for op in self.condition.ops:
-            known = mapped.keys() >= {v for v in op.operands if not self.is_before(v)}
-            if known and not isinstance(op, (*OF_KERNEL, array.AllocOp)):
-                put_unchecked(host, op.clone(mapped))
-        kernel = self.compute(mapped, flag)
-        if self.kernel is None:
-            count = sum(map(device.is_kernel, self.module.ops))
-            made = kernel.finish(f"{self.function.sym_name.data}_{count}")
-            host.add(launch := device.LaunchOp(made.sym_name.data, one, kernel.given))
-            pairs = list(sharing(launch.values, AliasAnalysis(self.function)))
-            mark_overlaps(made, pairs)
-            describe(made, pairs)
-            self.module.body.block.add_op(made)
-            self.kernel = made.sym_name.data
-        else:
-            host.add(device.LaunchOp(self.kernel, one, kernel.given))
+    def run(self, there: DeviceNumbers, block: Block) -> None:
+        for op in block.ops:
+            if not isinstance(op, array.YieldOp | array.RaiseIfOp | array.AllocOp):
+                there.write(op)
 
-    def is_before(self, value: SSAValue) -> bool:
-        return is_outside(value, self.loop)
+    def is_first_stored(self, variable: SSAValue) -> bool:
+        """Whether nothing reads what is in a variable before the loop."""
+        for block in blocks_of(self.loop):
+            for op in block.ops:
+                touching = [o for o in every_op(op) if variable in o.operands]
+                if touching:
+                    stored = isinstance(op, memref.StoreOp)
+                    runs = block is blocks_of(self.loop)[0] or not self.is_read_behind(variable)
+                    return stored and runs
+        return False
 
-    def compute(self, mapped: dict[SSAValue, SSAValue], flag: SSAValue) -> Kernel:
-        kernel = Kernel(self.loop.location)
-        zero = kernel.index(0)
-        own = [cell_of(a.memref) for op in self.condition.ops for a in accesses(op)]
-        for cell in dict.fromkeys(own):
-            if cell is not None and self.is_before(cell):
-                kernel.values[cell] = kernel.cell(element_of(cell))
-        first = kernel.emit(arith.CmpiOp(kernel.emit(device.ThreadOp()), zero, "eq"))
-        with kernel.where(first):
-            for op in self.condition.ops:
-                if isinstance(op, device.FetchOp):
-                    source = kernel.value(mapped.get(op.source, op.source))
-                    at = [kernel.value(mapped.get(i, i)) for i in op.indices]
-                    kernel.values[op.result] = kernel.load(source, at)
-                    kernel.values[op.result].name_hint = op.result.name_hint
-                elif isinstance(op, array.ConditionOp):
-                    more = kernel.emit(arith.ExtUIOp(kernel.value(op.condition), i64))
-                    kernel.store(more, kernel.value(flag), [zero])
-                elif isinstance(op, memref.LoadOp | memref.StoreOp) or is_scalar(op):
-                    for v in op.operands:
-                        if v in mapped and v not in kernel.values:
-                            kernel.values[v] = kernel.value(mapped[v])
-                    kernel.copy(op)
-        return kernel
-
-
-OF_KERNEL = (
-    device.FetchOp, array.ConditionOp, array.RaiseIfOp, memref.LoadOp, memref.StoreOp,
-)  # fmt: skip
-"""What of a condition the host does not do."""
+    def is_read_behind(self, variable: SSAValue) -> bool:
+        return any(
+            isinstance(use.operation, memref.LoadOp) and not self.loop.is_ancestor(use.operation)
+            for use in variable.uses
+        )

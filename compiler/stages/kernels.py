@@ -17,6 +17,7 @@ def kernels(c: Compilation) -> None:
     from ..kernels.inspect_checks import InspectChecks
     from ..kernels.outline_kernels import OutlineKernels
     from ..kernels.running_sums import RunningSums
+    from ..kernels.tile_loads import TileLoads
     from ..transforms.hoist_allocs import HoistAllocs
     from ..transforms.hoist_invariants import HoistInvariants
 
@@ -24,7 +25,7 @@ def kernels(c: Compilation) -> None:
     choices = FoldEqualYields(), ChooseLoads(), InspectChecks(fixed)
     # what blocks leave of a sum is allocated before the loop, so that a graph can replay it
     hoists = HoistInvariants(divisions=True), HoistAllocs()
-    c.run([*choices, RunningSums(), OutlineKernels(fixed), *hoists, CheckSpaces(), BlockSums()])
+    c.run([*choices, RunningSums(), OutlineKernels(fixed), *hoists, CheckSpaces(), BlockSums(), TileLoads()])
 
 
 def emulated(c: Compilation) -> None:

@@ -41,3 +41,27 @@ func.func private @k(%u : memref<?xf64, 1 : i64>, %n : index) attributes {kernel
   }
   func.return
 }
+
+// A number of an array that nobody writes is loaded again behind the barrier.
+// CHECK-LABEL: func.func @counted
+// CHECK:         array.loop
+// CHECK:           array.loop
+// CHECK:             memref.load %at[
+// CHECK:           array.loop
+// CHECK:             %[[K:.*]] = memref.load %at[
+// CHECK:             memref.store %{{.*}}, %v[%[[K]]]
+func.func @counted(%at : memref<1xindex>, %v : memref<?xindex>, %n : index) {
+  device.launch @counted_0 blocks(%n) (%at, %v : memref<1xindex>, memref<?xindex>)
+  func.return
+}
+func.func private @counted_0(%at : memref<1xindex, 1 : i64>, %v : memref<?xindex, 1 : i64>) attributes {kernel, overlaps = [], read_only = array<i64: 0>} {
+  %c0 = arith.constant 0 : index
+  %s = memref.alloca() : memref<256xindex, 3 : i64>
+  %k = memref.load %at[%c0] : memref<1xindex, 1 : i64>
+  %t = device.thread
+  memref.store %k, %s[%t] : memref<256xindex, 3 : i64>
+  device.barrier
+  %x = memref.load %s[%c0] : memref<256xindex, 3 : i64>
+  memref.store %x, %v[%k] : memref<?xindex, 1 : i64>
+  func.return
+}

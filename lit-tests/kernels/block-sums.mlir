@@ -141,3 +141,27 @@ func.func private @kept_with_memory_of_a_thread(%x : memref<?xf64, 1 : i64>, %w 
   }
   func.return
 }
+
+// In a branch: perhaps no thread of a block takes it, and there is no such element.
+// CHECK-LABEL: func.func private @in_a_branch
+// CHECK:           %[[N:.*]] = memref.dim %w,
+// CHECK:           %[[LOW:.*]] = arith.cmpi sle, %{{.*}}, %[[J:.*]] : index
+// CHECK-NEXT:      %[[HIGH:.*]] = arith.cmpi slt, %[[J]], %[[N]] : index
+// CHECK-NEXT:      %[[BOTH:.*]] = arith.andi %[[LOW]], %[[HIGH]]
+// CHECK-NEXT:      scf.if %[[BOTH]] {
+// CHECK-NEXT:        device.atomic_add %{{.*}}, %w[%[[J]]] {of_block}
+func.func private @in_a_branch(%x : memref<?xf64, 1 : i64>, %w : memref<?xf64, 1 : i64>, %n : index, %m : index, %k : index) attributes {kernel} {
+  %i = device.thread
+  %inside = arith.cmpi slt, %i, %n : index
+  scf.if %inside {
+    %y = memref.load %x[%i] : memref<?xf64, 1 : i64>
+    %trips = array.loop %t to %m do {
+      %there = arith.cmpi slt, %t, %k : index
+      scf.if %there {
+        device.atomic_add %y, %w[%t] : f64, memref<?xf64, 1 : i64>
+      }
+      array.yield
+    }
+  }
+  func.return
+}

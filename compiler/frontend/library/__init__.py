@@ -212,6 +212,7 @@ OWN: dict[object, Function] = {
     written_matrices.in_order: positional("ravel", 1, 1, reshape.in_order),
     written_matrices.main_diagonal: positional("diagonal", 1, 1, diagonals.main_diagonal),
     written_ranks.ordered_bits: positional("ordered_bits", 1, 1, bits.ordered),
+    written_ranks.known_element: positional("known_element", 2, 2, bits.known_element),
     written_dense.SlogdetResult: positional("SlogdetResult", 2, 2, dense.slogdet_result),
     written_dense.eliminate: positional("eliminate", 2, 2, dense.eliminate),
     written_dense.solve_factored: positional("solve_factored", 3, 3, dense.solve),

@@ -7,9 +7,9 @@ from xdsl.dialects.builtin import f64, i64
 from xdsl.ir import SSAValue
 
 from ..emitter import Emitter
-from ..values import Array, Value
-from .dtypes import FLOATS, cast
-from .maps import extents_of, mapped, operand
+from ..values import Array, Scalar, Value
+from .dtypes import FLOATS, cast, element_type_cast
+from .maps import extents_of, load, mapped, operand
 
 SIGN, LARGEST = -(2**63), 2**63 - 1
 
@@ -29,6 +29,14 @@ def ordered(e: Emitter, value: Value) -> Value:
         return e.emit(arith.XOrIOp(wide, integer(e, SIGN))) if a.dtype == "u64" else wide
 
     return mapped(e, [a], (a.dtype, "i64"), extents_of(e, a), lower, "keys")
+
+
+def known_element(e: Emitter, vector: Value, place: Value) -> Value:
+    """The element of a vector at a place that is known to be one."""
+    a = operand(e, vector)
+    assert isinstance(a, Array)
+    assert isinstance(place, Scalar)
+    return load(e, a, [element_type_cast(e, place, "py_int").ssa])
 
 
 def of_float(e: Emitter, x: SSAValue) -> SSAValue:

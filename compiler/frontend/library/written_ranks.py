@@ -7,31 +7,91 @@ the same first bits, and short vectors, are sorted by insertion.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from .plans import has_many_threads
 from .ranges import Independent
 from .written_matrices import Array
 
 
 def rank(a: Array, order: Array, spare: Array) -> None:
     """The places of a vector's elements in order."""
-    if has_many_threads():
-        by_counting(ordered_bits(a), order, spare)
-    else:
-        by_bits(ordered_bits(a), order, spare)
+    by_bits(ordered_bits(a), order, spare)
 
 
-def by_counting(keys: Array, order: Array, behind: Array) -> None:
-    """Each element goes behind those that are smaller, or equal and before it: a thread each counts them."""
-    n = keys.size
-    for i in range(n):
-        key, before = keys[i], 0
-        for j in range(n):
-            before += keys[j] < key or (keys[j] == key and j < i)
-        behind[i] = before
-    for i in Independent(n):  # pyright: ignore[reportGeneralTypeIssues, reportCallIssue]
-        order[behind[i]] = i
+def rank_slabs(a: Array, order: Array) -> None:
+    """The places of elements in order along the second of three axes, for many threads.
+
+    Runs of few elements are sorted by counting; then two and two of them become one, a thread for each place
+    of the result (`merge`). So n elements take log(n) launches, and n log(n)^2 steps.
+    """
+    keys, n, columns = ordered_bits(a), a.shape[1], a.shape[2]
+    by_counting(keys, order)
+    width, other = RUN, np.empty(order.shape, np.int64)
+    while width < n:
+        other[...] = order
+        merge(np.reshape(keys, keys.size), np.reshape(other, other.size), order, width, n, columns)
+        width *= 2
+
+
+RUN = 128
+"""Elements that are sorted by counting."""
+
+
+def by_counting(keys: Array, order: Array) -> None:
+    """Each element goes behind those of its run that are smaller, or equal and before it."""
+    behind = np.empty(keys.shape, np.int64)
+    for r in range(keys.shape[0]):
+        for i in range(keys.shape[1]):
+            for c in range(keys.shape[2]):
+                key, first = keys[r, i, c], i - i % RUN
+                place = first
+                for j in range(first, min(first + RUN, keys.shape[1])):
+                    before = keys[r, j, c]
+                    place += before < key or (before == key and j < i)
+                behind[r, i, c] = place
+    for r in Independent(keys.shape[0]):  # pyright: ignore[reportGeneralTypeIssues, reportCallIssue]
+        for i in Independent(keys.shape[1]):  # pyright: ignore[reportGeneralTypeIssues, reportCallIssue]
+            for c in Independent(keys.shape[2]):  # pyright: ignore[reportGeneralTypeIssues, reportCallIssue]
+                order[r, behind[r, i, c], c] = i
+
+
+def merge(keys: Array, runs: Array, order: Array, width: int, n: int, columns: int) -> None:
+    """Two and two runs of that width become one: the element of a place is at a cut through both.
+
+    The place has `low` elements of the first run before it, and the others are of the second. Bisection finds
+    how many: the last of them is no larger than what comes next in the second run.
+    """
+    for r in range(order.shape[0]):
+        for i in range(n):
+            for c in range(columns):
+                slab = np.int64(r) * n * columns + c
+                first = np.int64(i) // (2 * width) * (2 * width)
+                middle, end = np.minimum(first + width, n), np.minimum(first + 2 * width, n)
+                low = np.maximum(i - first - (end - middle), 0)
+                high = np.minimum(i - first, middle - first)
+                while low < high:
+                    half = (low + high) >> 1
+                    one = known_element(runs, slab + (first + half) * columns)
+                    other = known_element(runs, slab + (middle + i - first - 1 - half) * columns)
+                    after = key_of(keys, slab, other, columns) < key_of(keys, slab, one, columns)
+                    low, high = (low, half) if after else (half + 1, high)
+                at, behind = first + low, middle + i - first - low
+                one = known_element(runs, slab + np.minimum(at, n - 1) * columns)
+                other = known_element(runs, slab + np.minimum(behind, n - 1) * columns)
+                after = key_of(keys, slab, other, columns) < key_of(keys, slab, one, columns)
+                is_second = behind < end and (at >= middle or after)
+                order[r, i, c] = other if is_second else one
+
+
+def key_of(keys: Array, slab: Any, place: Any, columns: int) -> Any:
+    return known_element(keys, slab + place * columns)
+
+
+def known_element(a: Array, place: Any) -> Any:
+    """An element of a vector, at a place that is known to be in range."""
+    return a[place]
 
 
 def by_bits(keys: Array, order: Array, spare: Array) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from .cases import Case
-from .plans import as_float, axis_of, is_int, upto, whole
+from .plans import as_float, axis_of, has_many_threads, is_int, upto, whole
 from .written_matrices import Array, in_order, refuse
-from .written_ranks import rank
+from .written_ranks import rank, rank_slabs
 
 # Places in order.
 
@@ -37,11 +37,14 @@ def argsort(a: Array, axis: Any = -1, kind: Any = None, *, stable: Any = None) -
         a = in_order(a)
     along = a.ndim - 1 if axis is None else axis_of(axis, a.ndim)
     out = np.empty(a.shape, np.int64)
-    spare = np.empty(a.shape[along], np.int64)
     of, into = slabs(a, along), slabs(out, along)
-    for i in range(of.shape[0]):
-        for k in range(of.shape[2]):
-            rank(of[i, :, k], into[i, :, k], spare)
+    if has_many_threads():
+        rank_slabs(of, into)
+    else:
+        spare = np.empty(a.shape[along], np.int64)
+        for i in range(of.shape[0]):
+            for k in range(of.shape[2]):
+                rank(of[i, :, k], into[i, :, k], spare)
     return out
 
 

@@ -1,0 +1,296 @@
+"""Numbers that an iteration hands to the next in the device's memory, so that the host need not know them.
+
+A loop that the device ends (`while_on_device`) has variables: a counter, the residual of the last iteration,
+the step of a conjugate gradient. Here each is an array of one element, its *slot*. What is computed of them,
+or of what kernels have left, is a kernel of one thread; kernels that were given such a number load it.
+
+::
+
+    %y = device.fetch %s[%c0]              device.launch @numbers(%s, %last, %x)    y = s[0]
+    %old = memref.load %last[]                                                      x[0] = y * last[0]
+    %x = arith.mulf %y, %old                                                        last[0] = y
+    memref.store %y, %last[]               device.launch @g(%u, %x)                 f, with the number x[0]
+    device.launch @f(%u, %x)
+
+Consecutive numbers are one kernel. It is launched as late as may be: before a launch that needs one of them
+and, where it reads or writes elements of arrays, before whatever else is launched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import cast
+
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ...dialects import array, device
+from ...dialects.within import every_op
+from ..analysis.alias import AliasAnalysis
+from ..analysis.effects import mark_overlaps, sharing
+from ..analysis.replays import is_scalar
+from .count_on_device import COMPUTED, on_device
+from .kernel import Kernel, Writer, describe, essence
+
+PLAIN: dict[type[Operation], type[Operation]] = {
+    array.CheckedAddOp: arith.AddiOp,
+    array.CheckedSubOp: arith.SubiOp,
+}
+"""What kernels count by; the pass has looked that it fits."""
+
+
+class DeviceNumbers:
+    """Writes the ops of a loop as launches."""
+
+    def __init__(
+        self,
+        module: ModuleOp,
+        function: func.FuncOp,
+        host: Writer,
+        moving: set[SSAValue],
+        flag: SSAValue,
+        one: SSAValue,
+    ) -> None:
+        self.module, self.function, self.host = module, function, host
+        self.moving, self.flag, self.one = moving, flag, one
+        self.kernels = {f.sym_name.data: f for f in module.ops if isinstance(f, func.FuncOp)}
+        self.slots: dict[SSAValue, SSAValue] = {}
+        """The device's memory of a number, or of a variable."""
+        self.copies: dict[SSAValue, SSAValue] = {}
+        """What the host has computed in place of values of the loop."""
+        self.pending: list[Operation | SSAValue] = []
+        """Numbers, in order; a counter stands for one iteration more."""
+        self.made: dict[Hashable, func.FuncOp] = {}
+
+    # Memory.
+
+    def reserve(self, value: SSAValue, element: Attribute) -> SSAValue:
+        slot = on_device(self.host.emit(array.AllocOp([self.one], element)))
+        slot.name_hint = value.name_hint
+        self.slots[value] = slot
+        return slot
+
+    def reserve_for(self, block: Block) -> None:
+        """Memory of the numbers that are not used in their own kernel alone."""
+        part, parts = 0, dict[Operation, int]()
+        for op in block.ops:
+            if is_number(op, self.moving):
+                parts[op] = part
+            elif not (is_scalar(op) or isinstance(op, COMPUTED)):
+                part += 1
+        for op in parts:
+            for value in op.results:
+                users = {above_in(block, use.operation) for use in value.uses}
+                if any(parts.get(user) != parts[op] for user in users):
+                    self.reserve(value, value.type)
+
+    # The host's side.
+
+    def write(self, op: Operation) -> None:
+        """What the loop does there, now or as late as may be."""
+        if is_number(op, self.moving):
+            self.pending.append(op)
+        elif isinstance(op, COMPUTED) and not self.moving.isdisjoint(op.operands):
+            pass  # whoever needs it computes it
+        elif isinstance(op, device.LaunchOp):
+            moved = not self.moving.isdisjoint(op.operands)
+            if moved or self.touches_arrays():
+                self.flush()
+            if moved:
+                self.relaunch(op)
+            else:
+                self.put(op)
+        else:
+            if not (is_scalar(op) or isinstance(op, COMPUTED)) and self.touches_arrays():
+                self.flush()
+            self.put(op)
+
+    def put(self, op: Operation) -> None:
+        made = op.clone(self.copies)
+        self.host.put(made)
+        for inner in every_op(made):
+            if isinstance(inner, array.IndexOp):  # looked at before
+                inner.properties["unchecked"] = UnitAttr()
+
+    def touches_arrays(self) -> bool:
+        pending = [op for op in self.pending if isinstance(op, Operation)]
+        inside = (inner for op in pending for inner in every_op(op))
+        return any(isinstance(op, device.FetchOp | device.PutOp) for op in inside)
+
+    def flush(self) -> None:
+        """Launch what is pending, in one kernel."""
+        if not self.pending:
+            return
+        kernel = Kernel(self.host.location)
+        numbers = Numbers(self, kernel)
+        first = kernel.emit(arith.CmpiOp(kernel.emit(device.ThreadOp()), numbers.zero, "eq"))
+        with kernel.where(first):
+            for one in self.pending:
+                if isinstance(one, Operation):
+                    numbers.compute(one)
+                else:
+                    numbers.count(one)
+        self.pending = []
+        self.launch(kernel, self.one)
+
+    def relaunch(self, launch: device.LaunchOp) -> None:
+        """The launch, of a kernel that loads what it was given."""
+        kernel, before = Kernel(launch.location), self.kernels[launch.target]
+        numbers = Numbers(self, kernel)
+        given = [numbers.known(v) for v in launch.values]
+        taken = before.body.block.args
+        mapped: dict[SSAValue, SSAValue] = dict(zip(taken, given, strict=True))
+        for op in before.body.block.ops:
+            if not isinstance(op, func.ReturnOp):
+                kernel.put(op.clone(mapped))
+        told = {k: v for k, v in before.attributes.items() if k in KEPT}
+        self.launch(kernel, self.copies.get(launch.blocks, launch.blocks), told)
+
+    def launch(
+        self, kernel: Kernel, blocks: SSAValue, told: dict[str, Attribute] | None = None
+    ) -> None:
+        number = sum(map(device.is_kernel, self.module.ops))
+        made = kernel.finish(f"{self.function.sym_name.data}_{number}")
+        made.attributes.update(told or {})
+        launch = device.LaunchOp(made.sym_name.data, blocks, kernel.given)
+        self.host.add(launch)
+        pairs = list(sharing(kernel.given, AliasAnalysis(self.function)))
+        mark_overlaps(made, pairs)
+        describe(made, pairs)
+        known = self.made.setdefault(essence(made), made)
+        if known is made:
+            self.kernels[made.sym_name.data] = made
+            self.module.body.block.add_op(made)
+        else:
+            launch.properties["kernel"] = SymbolRefAttr(known.sym_name.data)
+
+
+KEPT = (device.ONE_THREAD, device.IN_ORDER)
+
+
+class Numbers:
+    """Writes numbers in a kernel."""
+
+    def __init__(self, of: DeviceNumbers, kernel: Kernel) -> None:
+        self.of, self.kernel = of, kernel
+        self.zero = kernel.index(0)
+
+    def known(self, value: SSAValue) -> SSAValue:
+        """What a value of the loop is in the kernel."""
+        kernel, of = self.kernel, self.of
+        if value in kernel.values:
+            return kernel.values[value]
+        owner = value.owner
+        if value in of.slots:
+            found = kernel.load(kernel.value(of.slots[value]), [self.zero])
+            found.name_hint = value.name_hint
+        elif value in of.moving and isinstance(owner, COMPUTED):
+            for operand in owner.operands:
+                self.known(operand)
+            kernel.copy(owner)
+            return kernel.values[value]
+        else:
+            found = kernel.value(of.copies.get(value, value))
+        kernel.values[value] = found
+        return found
+
+    def compute(self, op: Operation) -> None:
+        kernel, of = self.kernel, self.of
+        match op:
+            case device.FetchOp():
+                found = kernel.load(self.known(op.source), [self.known(i) for i in op.indices])
+                found.name_hint = op.result.name_hint
+                self.keep(op.result, found)
+            case device.PutOp():
+                at = [self.known(i) for i in op.indices]
+                kernel.store(self.known(op.value), self.known(op.target), at)
+            case memref.LoadOp():
+                found = kernel.load(kernel.value(of.slots[op.memref]), [self.zero])
+                found.name_hint = op.res.name_hint
+                self.keep(op.res, found)
+            case memref.StoreOp():
+                kernel.store(self.known(op.value), kernel.value(of.slots[op.memref]), [self.zero])
+            case array.ConditionOp():
+                more = kernel.emit(arith.ExtUIOp(self.known(op.condition), i64))
+                kernel.store(more, kernel.value(of.flag), [self.zero])
+            case scf.IfOp():
+                self.branch(op)
+            case _ if isinstance(op, COMPUTED):
+                pass  # whoever needs it computes it
+            case _:
+                operands = [self.known(v) for v in op.operands]
+                plain = PLAIN.get(type(op))
+                if plain is not None:
+                    found = kernel.emit(plain(*operands))  # pyright: ignore[reportCallIssue]
+                    found.name_hint = op.results[0].name_hint
+                    self.keep(op.results[0], found)
+                    return
+                made = op.clone(kernel.values)
+                kernel.put(made)
+                for old, new in zip(op.results, made.results, strict=True):
+                    self.keep(old, new)
+
+    def keep(self, value: SSAValue, found: SSAValue) -> None:
+        self.kernel.values[value] = found
+        if value in self.of.slots:
+            self.kernel.store(found, self.kernel.value(self.of.slots[value]), [self.zero])
+
+    def branch(self, op: scf.IfOp) -> None:
+        """What is from outside of a branch is loaded before it."""
+        own = {r for o in every_op(op) for r in o.results}
+        for inner in every_op(op):
+            for operand in inner.operands:
+                is_variable = isinstance(inner, memref.LoadOp | memref.StoreOp)
+                if operand not in own and not (is_variable and operand is variable_of(inner)):
+                    self.known(operand)
+        kernel, condition = self.kernel, self.known(op.cond)
+        then, otherwise = (self.region(one) for one in op.regions)
+        made = scf.IfOp(condition, [r.type for r in op.results], then, otherwise)
+        kernel.add(made)
+        for old, new in zip(op.results, made.results, strict=True):
+            self.keep(old, new)
+
+    def region(self, region: Region) -> Region:
+        if not region.blocks:
+            return Region()
+        made = Block()
+        with self.kernel.within(made):
+            for op in region.block.ops:
+                if isinstance(op, scf.YieldOp):
+                    self.kernel.add(scf.YieldOp(*(self.known(v) for v in op.operands)))
+                else:
+                    self.compute(op)
+        return Region(made)
+
+    def count(self, counter: SSAValue) -> None:
+        """One iteration more."""
+        slot = self.kernel.value(self.of.slots[counter])
+        more = self.kernel.sum(self.kernel.load(slot, [self.zero]), self.kernel.index(1))
+        self.kernel.store(more, slot, [self.zero])
+
+
+def variable_of(op: Operation) -> SSAValue:
+    return cast("memref.LoadOp | memref.StoreOp", op).memref
+
+
+def is_number(op: Operation, moving: set[SSAValue]) -> bool:
+    """Whether an op is of numbers that differ between iterations; `moving` has their variables, too."""
+    if isinstance(op, scf.IfOp):
+        return any(is_number(inner, moving) for inner in every_op(op)[1:]) or op.cond in moving
+    if isinstance(op, device.FetchOp | array.ConditionOp):
+        return True
+    if isinstance(op, memref.LoadOp | memref.StoreOp):
+        return op.memref in moving
+    if moving.isdisjoint(op.operands):
+        return False
+    return isinstance(op, (device.PutOp, *PLAIN)) or is_scalar(op)
+
+
+def above_in(block: Block, op: Operation) -> Operation:
+    """The op of a block that an op is in."""
+    while op.parent is not block:
+        above = op.parent_op()
+        assert above is not None
+        op = above
+    return op
