@@ -40,7 +40,6 @@ from .transforms.fuse_elementwise import FuseElementwise
 from .transforms.fuse_rows import FuseRows
 from .transforms.gather_adds import GatherAdds
 from .transforms.gather_sums import GatherSums
-from .transforms.hand_on_elements import HandOnElements
 from .transforms.hoist_allocs import HoistAllocs
 from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_checks import HoistChecks
@@ -61,6 +60,7 @@ from .transforms.reorder_loops import ReorderLoops
 from .transforms.resolve_overlap import ResolveOverlap
 from .transforms.reuse_allocs import ReuseAllocs
 from .transforms.save_in_place import SaveInPlace
+from .transforms.scalar_replace_carried import ScalarReplaceCarried
 from .transforms.select_stores import SelectStores
 from .transforms.select_values import SelectValues
 from .transforms.separate_sums import SeparateSums
@@ -166,7 +166,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     GatherSums(),  # the sums that are no products, and that no loop order helps
     TileRegisters(),  # loop orders are final; before unroll-and-jam, which does less
     UnrollAndJam(),  # innermost loops go along rows by now
-    HandOnElements(),  # bodies and directions of loops are final
+    ScalarReplaceCarried(),  # bodies and directions of loops are final
     DistributeLoops(),  # after interchanges, which may make it unnecessary
     DropArgumentFills(),  # last: the fills that no pass removed
 )
@@ -185,7 +185,7 @@ FOR_CACHES = (
         ReorderLoops,
     ),
     *(JoinLoops, CollectProducts, TurnColumns, TransposeColumns, PackColumns, GatherSums),
-    *(TileRegisters, UnrollAndJam, HandOnElements, DistributeLoops),
+    *(TileRegisters, UnrollAndJam, ScalarReplaceCarried, DistributeLoops),
 )
 """Passes that are about caches, registers and vectors."""
 
@@ -218,7 +218,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     FuseRows,
     GatherAdds,
     GatherSums,
-    HandOnElements,
+    ScalarReplaceCarried,
     HoistInvariants,
     HoistAllocs,
     HoistBranchAllocs,
