@@ -70,7 +70,7 @@ from .transforms.step_on_tape import StepOnTape
 from .transforms.store_first import StoreFirst
 from .transforms.tile_registers import TileRegisters
 from .transforms.transpose_columns import TransposeColumns
-from .transforms.turn_columns import TurnColumns
+from .transforms.transpose_matrices import TransposeMatrices
 from .transforms.turn_rows import TurnRows
 from .transforms.unify_extents import UnifyExtents
 from .transforms.unroll_and_jam import UnrollAndJam
@@ -160,8 +160,8 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     ReorderLoops(),  # no later pass needs the program's own order
     JoinLoops(),  # both nests go along rows
     CollectProducts(),  # after reorder-loops, products are innermost
-    TurnColumns(),  # after collect-products: its operands need no copies
-    TransposeColumns(),  # after turn-columns, which also handles stores
+    TransposeMatrices(),  # after collect-products: its operands need no copies
+    TransposeColumns(),  # after transpose-matrices, which also handles stores
     PackColumns(),  # functions of steps pack as their nests do
     GatherSums(),  # the sums that are no products, and that no loop order helps
     TileRegisters(),  # loop orders are final; before unroll-and-jam, which does less
@@ -184,7 +184,7 @@ FOR_CACHES = (
         AssumeExtents,
         ReorderLoops,
     ),
-    *(JoinLoops, CollectProducts, TurnColumns, TransposeColumns, PackColumns, GatherSums),
+    *(JoinLoops, CollectProducts, TransposeMatrices, TransposeColumns, PackColumns, GatherSums),
     *(TileRegisters, UnrollAndJam, ScalarReplaceCarried, DistributeLoops),
 )
 """Passes that are about caches, registers and vectors."""
@@ -258,7 +258,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     StoreFirst,
     TileRegisters,
     TransposeColumns,
-    TurnColumns,
+    TransposeMatrices,
     TurnRows,
     UnifyExtents,
     UnrollAndJam,
@@ -281,7 +281,7 @@ PASSES: tuple[type[ModulePass], ...] = (
 """Every pass that `mutad-opt -p` knows by name."""
 
 
-THREADED = HoistAllocs | CollectProducts | TurnColumns | GatherSums | TileRegisters | UnrollAndJam
+THREADED = HoistAllocs | CollectProducts | TransposeMatrices | GatherSums | TileRegisters | UnrollAndJam
 """The passes that leave threads memory, or iterations, of their own."""
 
 

@@ -114,10 +114,10 @@ from .turn_rows import comes_back
 
 
 @dataclass(frozen=True)
-class TurnColumns(ModulePass):
+class TransposeMatrices(ModulePass):
     """Let nests that go through columns work on transposed copies, copied back behind them."""
 
-    name = "turn-columns"
+    name = "transpose-matrices"
     threads: bool = False
     """Iterations of loops are for threads."""
 
