@@ -71,7 +71,7 @@ from .transforms.store_first import StoreFirst
 from .transforms.tile_registers import TileRegisters
 from .transforms.transpose_columns import TransposeColumns
 from .transforms.transpose_matrices import TransposeMatrices
-from .transforms.turn_rows import TurnRows
+from .transforms.transpose_rows import TransposeRows
 from .transforms.unify_extents import UnifyExtents
 from .transforms.unroll_and_jam import UnrollAndJam
 from .transforms.vectorize_outer import VectorizeOuter
@@ -155,7 +155,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     ExchangeArrays(),  # both arrays are there before the loop, and nothing shares their memory yet
     ReuseAllocs(),  # shadows take the memory of dead temporaries of the forward sweep
     PeelBoundaries(),  # reordering and vectorization need a body without branches
-    TurnRows(),  # transposed rows need no assumption about their length
+    TransposeRows(),  # transposed rows need no assumption about their length
     AssumeExtents(),  # strides become constants
     ReorderLoops(),  # no later pass needs the program's own order
     JoinLoops(),  # both nests go along rows
@@ -180,7 +180,7 @@ FOR_CACHES = (
         ReadOriginals,
         FuseRows,
         PeelBoundaries,
-        TurnRows,
+        TransposeRows,
         AssumeExtents,
         ReorderLoops,
     ),
@@ -259,7 +259,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     TileRegisters,
     TransposeColumns,
     TransposeMatrices,
-    TurnRows,
+    TransposeRows,
     UnifyExtents,
     UnrollAndJam,
     VectorizeOuter,

@@ -110,7 +110,7 @@ from ..rules.builders import transfer
 from .hoist_checks import Before
 from .memory_effects import functions
 from .pack_columns import lies_by_rows, mark_sums
-from .turn_rows import comes_back
+from .transpose_rows import comes_back
 
 
 @dataclass(frozen=True)
