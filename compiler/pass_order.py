@@ -40,7 +40,6 @@ from .transforms.fuse_elementwise import FuseElementwise
 from .transforms.fuse_rows import FuseRows
 from .transforms.gather_adds import GatherAdds
 from .transforms.gather_sums import GatherSums
-from .transforms.hand_on_elements import HandOnElements
 from .transforms.hoist_allocs import HoistAllocs
 from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_checks import HoistChecks
@@ -62,6 +61,7 @@ from .transforms.reorder_loops import ReorderLoops
 from .transforms.resolve_overlap import ResolveOverlap
 from .transforms.reuse_allocs import ReuseAllocs
 from .transforms.save_in_place import SaveInPlace
+from .transforms.scalar_replace_carried import ScalarReplaceCarried
 from .transforms.select_stores import SelectStores
 from .transforms.select_values import SelectValues
 from .transforms.separate_sums import SeparateSums
@@ -71,8 +71,8 @@ from .transforms.step_on_tape import StepOnTape
 from .transforms.store_first import StoreFirst
 from .transforms.tile_registers import TileRegisters
 from .transforms.transpose_columns import TransposeColumns
-from .transforms.turn_columns import TurnColumns
-from .transforms.turn_rows import TurnRows
+from .transforms.transpose_matrices import TransposeMatrices
+from .transforms.transpose_rows import TransposeRows
 from .transforms.unify_extents import UnifyExtents
 from .transforms.unroll_and_jam import UnrollAndJam
 from .transforms.vectorize_outer import VectorizeOuter
@@ -157,18 +157,18 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     ExchangeArrays(),  # both arrays are there before the loop, and nothing shares their memory yet
     ReuseAllocs(),  # shadows take the memory of dead temporaries of the forward sweep
     PeelBoundaries(),  # reordering and vectorization need a body without branches
-    TurnRows(),  # transposed rows need no assumption about their length
+    TransposeRows(),  # transposed rows need no assumption about their length
     AssumeExtents(),  # strides become constants
     ReorderLoops(),  # no later pass needs the program's own order
     JoinLoops(),  # both nests go along rows
     CollectProducts(),  # after reorder-loops, products are innermost
-    TurnColumns(),  # after collect-products: its operands need no copies
-    TransposeColumns(),  # after turn-columns, which also handles stores
+    TransposeMatrices(),  # after collect-products: its operands need no copies
+    TransposeColumns(),  # after transpose-matrices, which also handles stores
     PackColumns(),  # functions of steps pack as their nests do
     GatherSums(),  # the sums that are no products, and that no loop order helps
     TileRegisters(),  # loop orders are final; before unroll-and-jam, which does less
     UnrollAndJam(),  # innermost loops go along rows by now
-    HandOnElements(),  # bodies and directions of loops are final
+    ScalarReplaceCarried(),  # bodies and directions of loops are final
     DistributeLoops(),  # after interchanges, which may make it unnecessary
     DropArgumentFills(),  # last: the fills that no pass removed
 )
@@ -183,12 +183,12 @@ FOR_CACHES = (
         FuseRows,
         JoinGathers,
         PeelBoundaries,
-        TurnRows,
+        TransposeRows,
         AssumeExtents,
         ReorderLoops,
     ),
-    *(JoinLoops, CollectProducts, TurnColumns, TransposeColumns, PackColumns, GatherSums),
-    *(TileRegisters, UnrollAndJam, HandOnElements, DistributeLoops),
+    *(JoinLoops, CollectProducts, TransposeMatrices, TransposeColumns, PackColumns, GatherSums),
+    *(TileRegisters, UnrollAndJam, ScalarReplaceCarried, DistributeLoops),
 )
 """Passes that are about caches, registers and vectors."""
 
@@ -221,7 +221,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     FuseRows,
     GatherAdds,
     GatherSums,
-    HandOnElements,
+    ScalarReplaceCarried,
     HoistInvariants,
     HoistAllocs,
     HoistBranchAllocs,
@@ -262,8 +262,8 @@ PASSES: tuple[type[ModulePass], ...] = (
     StoreFirst,
     TileRegisters,
     TransposeColumns,
-    TurnColumns,
-    TurnRows,
+    TransposeMatrices,
+    TransposeRows,
     UnifyExtents,
     UnrollAndJam,
     VectorizeOuter,
@@ -285,7 +285,7 @@ PASSES: tuple[type[ModulePass], ...] = (
 """Every pass that `mutad-opt -p` knows by name."""
 
 
-THREADED = HoistAllocs | CollectProducts | TurnColumns | GatherSums | TileRegisters | UnrollAndJam
+THREADED = HoistAllocs | CollectProducts | TransposeMatrices | GatherSums | TileRegisters | UnrollAndJam
 """The passes that leave threads memory, or iterations, of their own."""
 
 

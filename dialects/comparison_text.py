@@ -4,8 +4,8 @@
 
     %is_low = arith.cmpf olt, %x, %low {ad.adjoint, ad.edge} : f64
 
-What a pass marks is lost otherwise where `mutad-opt` hands the text on to the next one. Printers and parsers of
-all other ops have an attribute dictionary.
+What a pass marks is lost otherwise where `mutad-opt` hands the text on to the next one. All other ops that
+are marked have an attribute dictionary.
 """
 
 from __future__ import annotations

@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
-from ..rules import Access, accesses, is_opaque, is_whole_array, rule_of, writes
+from ..rules import Access, ScalarRule, accesses, is_opaque, is_repeatable, rule_of, writes
 from .affine import Affine
 from .alias import AliasAnalysis
 from .carried_cells import Role, cell_of, is_cell, is_outside, roles
@@ -35,14 +35,6 @@ PAIRS = 600
 
 SCALARS = ("arith.", "math.", "special.", "vector.")
 """Dialects whose ops touch no memory and call nothing."""
-
-KNOWN = (
-    memref.LoadOp, memref.StoreOp, memref.AllocaOp, memref.DimOp, memref.CastOp, scf.IfOp, scf.YieldOp,
-    array.ViewOp, array.CollapseOp, array.StrideOp, array.OverlapOp, array.AllocOp,
-    array.LoopOp, array.YieldOp, array.ConditionOp, array.IndexOp, array.RaiseIfOp, array.CheckedIntOp,
-    array.CastOp, array.FloorDivOp, array.FloorModOp,
-)  # fmt: skip
-"""What threads can run: nothing that calls back, prints, or keeps memory of the call's own."""
 
 
 @dataclass(frozen=True)
@@ -136,10 +128,11 @@ def is_claimed(loop: array.LoopOp) -> bool:
 
 
 def may_run_in_threads(op: Operation) -> bool:
+    """Whether threads can run it: what calls back, prints, or keeps memory of the call's own, they cannot."""
     if isinstance(op, array.AllocOp):
         return array.GROWABLE not in op.attributes
-    known = isinstance(op, KNOWN) or is_whole_array(op)
-    return known or op.name.startswith(SCALARS) or op.name in ("ad.mul", "ad.div")
+    is_scalar = isinstance(rule_of(type(op)), ScalarRule) or op.name.startswith(SCALARS)
+    return is_scalar or is_repeatable(type(op))
 
 
 def is_addition(access: Access, *, free: bool) -> bool:

@@ -26,6 +26,7 @@ from ...dialects.within import every_op
 from ..analysis.carried_cells import cell_of, is_cell
 from .checks_to_llvm import CHECK_OPS
 from .kernel_state import Descriptor, KernelState, memory_type, value_type
+from .llvm_text import SLOT
 from .outlined import Outlined
 from .parallel_regions import OnDemand
 from .scalars_to_llvm import SCALAR_OPS
@@ -122,11 +123,15 @@ class ColdCopy(Outlined):
 
     def call(self, attributes: str) -> None:
         """Add the function to the module, and call it here."""
-        text = self.outer.text
         definition, call = self.definition(attributes, "ptr captures(none)")
         self.outer.functions[self.name] = definition
         for variable, (copy, type_) in self.copies.items():
-            text.do(f"store {type_} {text.value(f'load {type_}, ptr {variable}')}, ptr {copy}")
+            self.move(type_, variable, copy)
         self.write_call(call)
         for variable, (copy, type_) in self.copies.items():
-            text.do(f"store {type_} {text.value(f'load {type_}, ptr {copy}')}, ptr {variable}")
+            self.move(type_, copy, variable)
+
+    def move(self, type_: str, source: str, target: str) -> None:
+        text = self.outer.text
+        value = text.value(f"load {type_}, ptr {source}, align {SLOT}")
+        text.do(f"store {type_} {value}, ptr {target}, align {SLOT}")

@@ -33,7 +33,7 @@ from .entries.run import (
     CTX_THREAD,
 )
 from .kernel_state import PYTHON_RAISED, Descriptor, KernelState, memory_type, value_type
-from .llvm_text import ALIGNED, FunctionText
+from .llvm_text import ALIGNED, SLOT, FunctionText
 from .support.context import LAST_POLL
 
 CHUNKS = 64
@@ -221,11 +221,11 @@ class Region:
             number, initial = self.field(type_)
 
             def fill() -> None:
-                now = self.outer.text.value(f"load {type_}, ptr {outer.pointer}")
+                now = self.outer.text.value(f"load {type_}, ptr {outer.pointer}, align {SLOT}")
                 self.filled[number] = number, type_, now
 
             self.before.append(fill)
-        text.entry.append(f"  store {type_} {initial}, ptr {slot}")
+        text.entry.append(f"  store {type_} {initial}, ptr {slot}, align {SLOT}")
         found = self.inside.memrefs[value] = Descriptor(slot, (), (), element)
         return found
 

@@ -47,7 +47,7 @@ from ...dialects import activation, ad, array
 from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis, enclosing_loops
 from ..analysis.effects import is_private
-from ..rules import is_whole_array, writes
+from ..rules import is_repeatable, writes
 from ..rules.builders import extents_of, transfer
 from ..rules.calls import listed
 from ..rules.table import float_constant, index_constant
@@ -57,15 +57,11 @@ from .nan_flow import NanFlow, is_float
 from .plain_guards import make_plain
 from .touched_parts import Part, TouchedParts
 
-PLAIN = (
-    *(memref.AllocaOp, memref.LoadOp, memref.StoreOp, memref.DimOp, memref.CastOp),
-    *(array.AllocOp, array.ViewOp, array.CollapseOp, array.StrideOp, array.OverlapOp),
-    *(array.LoopOp, array.ConditionOp, array.YieldOp),
-    *(array.IndexOp, array.RaiseIfOp, array.CheckedIntOp, ad.TapeOp, ad.PushOp, ad.PopOp),
+BALANCED = (
+    *(ad.TapeOp, ad.PushOp, ad.PopOp),
     *(activation.CallOp, activation.TooDeepOp, activation.StepsOp, activation.ReverseStepsOp),
-    *(scf.IfOp, scf.YieldOp, func.ReturnOp),
 )
-"""Ops that can be run again, as all without effects can."""
+"""Ops that take memory of the call, and that a whole function has given back in the end: it can run again."""
 
 FEW = 4
 """So many guards of an element cost more than to look at its gradient (2 do not, 6 do); in scalar code 1."""
@@ -141,7 +137,7 @@ def drop_together(group: Sequence[func.FuncOp]) -> None:
 def can_run_again(function: func.FuncOp) -> bool:
     """Whether the ops of a function leave nothing behind but what they store."""
     inner = every_op(function)[1:]
-    return all(isinstance(op, PLAIN) or is_pure(op) or is_whole_array(op) for op in inner)
+    return all(isinstance(op, BALANCED) or is_pure(op) or is_repeatable(type(op)) for op in inner)
 
 
 class Derivative:

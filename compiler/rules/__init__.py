@@ -74,6 +74,13 @@ def is_whole_array(op: Operation) -> bool:
     return rule_of(type(op)).whole_array
 
 
+@cache
+def is_repeatable(kind: type[Operation]) -> bool:
+    """Whether ops of a kind leave nothing behind but what they store: they can run again, in threads, too."""
+    rule = rule_of(kind)
+    return rule.repeatable or rule.whole_array or kind.has_trait(IsTerminator)
+
+
 def is_opaque(op: Operation) -> bool:
     """Whether `op` may touch memory that it does not name."""
     return rule_of(type(op)).opaque
@@ -84,6 +91,7 @@ def register(kind: type[Operation], rule: Rule[Any]) -> None:
     RULES[kind] = rule
     rule_of.cache_clear()
     touches_nothing.cache_clear()
+    is_repeatable.cache_clear()
 
 
 def accesses(op: Operation) -> list[Access]:
@@ -109,6 +117,7 @@ __all__ = [
     "accesses",
     "evaluates_body",
     "is_opaque",
+    "is_repeatable",
     "is_whole_array",
     "reads",
     "register",

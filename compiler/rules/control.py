@@ -15,11 +15,11 @@ from xdsl.ir import Block, Operation, Region
 from ...dialects import ad, array
 from .accesses import Activity, Flow, Need
 from .descriptors import descriptor_values, trips_source
-from .rule import Rules, WithoutDerivative, is_float_scalar
+from .rule import LeavesNothing, Rules, WithoutDerivative, is_float_scalar
 from .sweeps import ReverseSweep, TangentSweep, bind_with_tangents
 
 
-class Loop(WithoutDerivative):
+class Loop(LeavesNothing):
     """`array.loop`: memrefs are carried, scalars live in cells."""
 
     def needs(self, op: Operation, activity: Activity) -> Iterator[Need]:
@@ -63,7 +63,7 @@ class Loop(WithoutDerivative):
         bind_with_tangents(sweep, op.results, loop.results, [op.results_carried[p] for p in moving])
 
 
-class Branch(WithoutDerivative):
+class Branch(LeavesNothing):
     """`scf.if`: what the branch taken yields."""
 
     def flows(self, op: Operation) -> Iterator[Flow]:
@@ -113,6 +113,6 @@ RULES: Rules = {
     array.LoopOp: Loop(),
     scf.IfOp: Branch(),
     **dict.fromkeys((func.FuncOp, ModuleOp), WithoutDerivative()),
-    **dict.fromkeys((array.IndexOp, array.CheckedIntOp, array.RaiseIfOp), WithoutDerivative()),
+    **dict.fromkeys((array.IndexOp, array.CheckedIntOp, array.RaiseIfOp), LeavesNothing()),
     ad.RetryIfOp: WithoutDerivative(),
 }

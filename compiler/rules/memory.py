@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ...dialects import array
 from .accesses import Access, Activity, Need
 from .descriptors import descriptor_values
-from .rule import Rule, Rules, WithoutDerivative
+from .rule import LeavesNothing, Rule, Rules, WithoutDerivative
 from .sweeps import SHADOW, ReverseSweep, TangentSweep
 
 
@@ -20,6 +20,7 @@ class Load(Rule[memref.LoadOp]):
     """`x = load a[i]`: `a_shadow[i] += x_bar`; `x_dot = a_dot[i]`."""
 
     smooth = True
+    repeatable = True
 
     def effects(self, op: memref.LoadOp) -> list[Access]:
         return [Access(op, op.memref, "read")]
@@ -71,6 +72,7 @@ class Store(Rule[memref.StoreOp]):
     """`store x, a[i]`: `x_bar += a_shadow[i]`, `a_shadow[i] = 0`; `a_dot[i] = x_dot`."""
 
     smooth = True
+    repeatable = True
 
     def effects(self, op: memref.StoreOp) -> list[Access]:
         return [Access(op, op.memref, "write")]
@@ -125,7 +127,7 @@ def is_same_place(a: memref.LoadOp, b: memref.StoreOp) -> bool:
     return a.memref is b.memref and tuple(a.indices) == tuple(b.indices)
 
 
-class Alloc(WithoutDerivative):
+class Alloc(LeavesNothing):
     """Memory of the program: its shadow goes with it, and its tangents are memory as large."""
 
     def has_derivative(self, op: Operation, activity: Activity) -> bool:
@@ -144,7 +146,7 @@ class Alloc(WithoutDerivative):
             sweep.set_dot(op.results[0], shadow)
 
 
-class View(WithoutDerivative):
+class View(LeavesNothing):
     """Another name for elements of the source: the shadow of a view is the view of the shadow."""
 
     def tangent(self, op: Operation, sweep: TangentSweep) -> None:
@@ -155,7 +157,7 @@ class View(WithoutDerivative):
             sweep.set_dot(op.result, sweep.emit(view))
 
 
-class Cast(WithoutDerivative):
+class Cast(LeavesNothing):
     """The same memref in another type."""
 
     def tangent(self, op: Operation, sweep: TangentSweep) -> None:
@@ -175,5 +177,5 @@ RULES: Rules = {
     **dict.fromkeys((array.AllocOp, memref.AllocaOp, memref.AllocOp), Alloc()),
     **dict.fromkeys((array.ViewOp, array.CollapseOp), View()),
     memref.CastOp: Cast(),
-    **dict.fromkeys((array.StrideOp, array.OverlapOp, memref.DimOp), WithoutDerivative()),
+    **dict.fromkeys((array.StrideOp, array.OverlapOp, memref.DimOp), LeavesNothing()),
 }

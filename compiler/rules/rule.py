@@ -46,6 +46,9 @@ class Rule(Generic[Op]):
     """Whether another last bit in what the op reads changes what it makes, and its adjoint, by a few bits."""
     keeps_nan: Sequence[int] = ()
     """The operands of which a NaN is one in what the op makes or writes, where that depends on it at all."""
+    repeatable: ClassVar[bool] = False
+    """Whether the op leaves nothing behind but what it stores: it can run again, be there twice, run in
+    threads. (All `whole_array` ops can.)"""
     opaque: ClassVar[bool] = False
     """Whether the op may touch memory that it does not name."""
 
@@ -137,6 +140,12 @@ class WithoutDerivative(Rule[Operation]):
 
     def has_derivative(self, op: Operation, activity: Activity) -> bool:
         return False
+
+
+class LeavesNothing(WithoutDerivative):
+    """Of these, the ones that can be there twice: extents, checks, questions about layouts."""
+
+    repeatable = True
 
 
 Rules: TypeAlias = dict[type[Operation], Rule[Any]]

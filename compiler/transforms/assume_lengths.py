@@ -99,22 +99,13 @@ from ...dialects.within import every_op
 from ..analysis.affine import affine
 from ..analysis.alias import AliasAnalysis
 from ..analysis.effects import is_private
-from ..rules import is_whole_array
+from ..rules import is_repeatable
 from .hoist_checks import Before
 from .map_outputs import is_pure
 from .memory_effects import functions
 
 LONG = 250
 """Functions of more ops are not written twice."""
-
-TWICE = (
-    *(memref.AllocaOp, memref.LoadOp, memref.StoreOp, memref.DimOp, memref.CastOp),
-    *(array.AllocOp, array.ViewOp, array.CollapseOp, array.StrideOp, array.OverlapOp),
-    *(array.LoopOp, array.ConditionOp, array.YieldOp),
-    *(array.IndexOp, array.RaiseIfOp, array.CheckedIntOp, ad.RetryIfOp),
-    *(scf.IfOp, scf.YieldOp, func.ReturnOp),
-)
-"""Ops that may be there twice, as all without effects may."""
 
 Lengths = tuple[SSAValue, SSAValue]
 """Two extents of arguments, the first at most as long as the second where the function goes on."""
@@ -140,7 +131,7 @@ def may_be_twice(function: func.FuncOp) -> bool:
     ops = every_op(function)[1:]
     if len(ops) > LONG or any(isinstance(t, MemRefType) for t in function.function_type.outputs):
         return False
-    return all(isinstance(op, TWICE) or is_pure(op) or is_whole_array(op) for op in ops)
+    return all(isinstance(op, ad.RetryIfOp) or is_pure(op) or is_repeatable(type(op)) for op in ops)
 
 
 def compared(function: func.FuncOp) -> Iterator[Lengths]:

@@ -1,7 +1,8 @@
 """Let the functions of steps sum over columns in the order of the nest that they are steps of.
 
 The terms of such a sum may be added in any order: in vectors where they lie side by side, one by one where
-they do not. In a nest whose matrices lie by columns (`turn_columns`, `transpose_columns`) they do; in a step
+they do not. In a nest whose matrices lie by columns (`transpose_matrices`, `transpose_columns`) they do; in
+a step
 of that nest, which is run again within a budget, they need not. So where the gradient that runs no step again
 sums over columns of copies, the functions of steps copy these columns (`decided_sums`).
 

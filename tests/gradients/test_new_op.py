@@ -12,9 +12,12 @@ from budget_programs import compiled, copies, least_of, outcome
 from gradient_oracle import GradientCase, GradientPrograms, assert_close
 from gradient_tests import gradient_tests
 from squares import energy, square_in_place, square_into
+from xdsl.dialects import func, memref, test
 
 import mutad
 from mutad import CompileError, prange
+from mutad.compiler.rules import is_repeatable
+from mutad.dialects import ad, array, foreign
 
 programs = GradientPrograms()
 on = programs.on
@@ -322,6 +325,12 @@ def into_rows(a, n):
         square_into(a[0], b[i])
         b[i] *= a[i]
     return energy(b)
+
+
+def test_what_nothing_is_known_of_runs_once_and_in_order() -> None:
+    known = (memref.LoadOp, array.LoopOp, array.MapOp, array.RaiseIfOp, func.ReturnOp)
+    assert all(map(is_repeatable, known))
+    assert not any(map(is_repeatable, (foreign.CallOp, array.PrintOp, ad.PushOp, test.TestOp)))
 
 
 @pytest.mark.parametrize("program", [rows_apart, into_rows])

@@ -28,6 +28,7 @@ from mutad.compiler.rules import (
     Contents,
     Need,
     Rule,
+    is_repeatable,
     register,
     rule_of,
     touches_nothing,
@@ -332,5 +333,5 @@ def known(rules: Sequence[type[Operation]] = tuple(OURS)) -> Generator[None]:
 def forget(rules: Iterable[type[Operation]]) -> None:
     for kind in rules:
         RULES.pop(kind, None)
-    rule_of.cache_clear()
-    touches_nothing.cache_clear()
+    for answer in (rule_of, touches_nothing, is_repeatable):
+        answer.cache_clear()

@@ -106,10 +106,10 @@ LEAST = 8
 
 
 @dataclass(frozen=True)
-class TurnRows(ModulePass):
+class TransposeRows(ModulePass):
     """Let nests over short rows work on transposed copies of these rows."""
 
-    name = "turn-rows"
+    name = "transpose-rows"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):

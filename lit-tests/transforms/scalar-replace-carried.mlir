@@ -1,4 +1,4 @@
-// RUN: mutad-opt %s -p hand-on-elements | filecheck %s
+// RUN: mutad-opt %s -p scalar-replace-carried | filecheck %s
 
 // CHECK-LABEL: @each_adds_to_the_next
 // CHECK:         %s_ahead = memref.alloca() : memref<f64>

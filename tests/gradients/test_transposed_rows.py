@@ -1,4 +1,4 @@
-"""Nests that come back to short rows find their numbers apart (`turn-rows`): 9 rows, and too few to turn."""
+"""Nests that come back to short rows go through a transposed copy (`transpose-rows`): of 9 rows, of few."""
 
 import math
 

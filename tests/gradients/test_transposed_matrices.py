@@ -1,4 +1,4 @@
-"""Nests that go through a matrix column by column have a copy that lies by columns (`turn-columns`)."""
+"""Nests that go through a matrix column by column have a copy that lies by columns (`transpose-matrices`)."""
 
 import numpy as np
 from gradient_oracle import GradientPrograms

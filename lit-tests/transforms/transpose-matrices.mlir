@@ -1,4 +1,4 @@
-// RUN: mutad-opt %s -p turn-columns | filecheck %s
+// RUN: mutad-opt %s -p transpose-matrices | filecheck %s
 
 // The loop over k goes through all columns, that over i comes back to some: a copy lies by columns meanwhile.
 // CHECK-LABEL: @columns_that_are_stored_to

@@ -1,4 +1,4 @@
-"""Loops whose adjoint adds to two neighbours hand on one of them (`hand-on-elements`)."""
+"""Loops whose adjoint adds to two neighbours hand on one of them (`scalar-replace-carried`)."""
 
 import math
 

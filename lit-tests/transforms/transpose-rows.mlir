@@ -1,4 +1,4 @@
-// RUN: mutad-opt %s -p turn-rows | filecheck %s
+// RUN: mutad-opt %s -p transpose-rows | filecheck %s
 
 // CHECK-LABEL: @rows_that_are_come_back_to_are_read_from_columns
 // CHECK:         %[[often:.*]] = arith.cmpi sge, %n, %

@@ -1,4 +1,4 @@
-"""Hand an element on to the next iteration, which stores to it again, instead of storing and loading it.
+"""Scalar replacement over iterations: an element that the next one stores to again stays in a register.
 
 The adjoint of `u[i] = f(u[i], u[i + 1])` adds to two neighbours in each iteration, and the next iteration
 adds to one of them again. So no two iterations may change places, and `distribute-loops` splits the loop: one
@@ -92,10 +92,10 @@ Touch = memref.LoadOp | memref.StoreOp
 
 
 @dataclass(frozen=True)
-class HandOnElements(ModulePass):
+class ScalarReplaceCarried(ModulePass):
     """Keep an element that the next iteration loads, and stores to again, in a scalar."""
 
-    name = "hand-on-elements"
+    name = "scalar-replace-carried"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):

@@ -110,14 +110,14 @@ from ..rules.builders import transfer
 from .hoist_checks import Before
 from .memory_effects import functions
 from .pack_columns import lies_by_rows, mark_sums
-from .turn_rows import comes_back
+from .transpose_rows import comes_back
 
 
 @dataclass(frozen=True)
-class TurnColumns(ModulePass):
+class TransposeMatrices(ModulePass):
     """Let nests that go through columns work on transposed copies, copied back behind them."""
 
-    name = "turn-columns"
+    name = "transpose-matrices"
     threads: bool = False
     """Iterations of loops are for threads."""
 
