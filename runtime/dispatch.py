@@ -51,6 +51,9 @@ MOST_KEPT = 64
 KEYWORDS = ("wrt", "direction", "tangents", "batch", "cotangent")
 WRT, DIRECTION, TANGENTS, BATCH, COTANGENT = map(sys.intern, KEYWORDS)
 MODE = (sys.intern("mode"), sys.intern("forward"))
+REVERSE = (MODE[0], sys.intern("reverse"))
+CHAINS = {"rows": "jacobian"}
+"""The kinds whose chain is another's."""
 TANGENT = ("tangent", "tangent-alone")
 """The modes that take tangents, with the primal's results or without."""
 METHODS = {
@@ -558,17 +561,22 @@ class Dispatcher:
         in any of its entries, and holds the head only.)
         """
         for kind in found.metadata["entries"]:
-            if kind not in self.heads or found.kernels is not None:
+            chain = CHAINS.get(kind, kind)
+            if chain not in self.heads or found.kernels is not None:
                 continue
             doc = f"{self.function.__name__}, compiled."
-            link = self.link(found, era, self.following(kind))
+            link = self.link(found, era, self.following(chain))
             if kind == "recorded":
                 from .vjp import recorder
 
                 link.record = recorder(self, found, key.arguments)
+            elif kind == "rows":
+                from .jacobian_rows import rows_by
+
+                link.record, link.mode = rows_by(self, found), REVERSE
             era.links.append(link)
-            self.heads[kind] = found.library.function(kind, link, doc, METHODS.get(kind, ""))
-            self.installed(kind, self.heads[kind])
+            self.heads[chain] = found.library.function(kind, link, doc, METHODS.get(chain, ""))
+            self.installed(chain, self.heads[chain])
 
     def following(self, kind: str) -> Callable[..., Any]:
         """What comes after an entry that is about to be the first."""
