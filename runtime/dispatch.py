@@ -30,7 +30,7 @@ from . import (
     structures,
 )
 from .compiler_protocol import Compiler, Make
-from .loading import link_of, load
+from .loading import REVERSE, link_of, load
 from .signatures import binder, defaults_of, require_plain, trailing_defaults
 from .specializations import Asked, Era, Key, Specialization
 from .user_tracebacks import OnDevice, concise
@@ -39,6 +39,8 @@ GRADIENT_KINDS = ("grad", "value_and_grad")
 LONGEST_CHAIN = 16
 MOST_KEPT = 64
 """For how many constants from outside, and for how many structures of arguments, the code is kept."""
+CHAINS = {"rows": "jacobian"}
+"""The kinds whose chain is another's."""
 TANGENT = ("tangent", "tangent-alone")
 """The modes that take tangents, with the primal's results or without."""
 METHODS = {
@@ -432,17 +434,22 @@ class Dispatcher:
         in any of its entries, and holds the head only.)
         """
         for kind in found.metadata["entries"]:
-            if kind not in self.heads or found.kernels is not None:
+            chain = CHAINS.get(kind, kind)
+            if chain not in self.heads or found.kernels is not None:
                 continue
             doc = f"{self.function.__name__}, compiled."
-            link = link_of(self, found, era, self.following(kind))
+            link = link_of(self, found, era, self.following(chain))
             if kind == "recorded":
                 from .vjp import recorder
 
                 link.record = recorder(self, found, key.arguments)
+            elif kind == "rows":
+                from .jacobian_rows import rows_by
+
+                link.record, link.mode = rows_by(self, found), REVERSE
             era.links.append(link)
-            self.heads[kind] = found.library.function(kind, link, doc, METHODS.get(kind, ""))
-            self.installed(kind, self.heads[kind])
+            self.heads[chain] = found.library.function(kind, link, doc, METHODS.get(chain, ""))
+            self.installed(chain, self.heads[chain])
 
     def following(self, kind: str) -> Callable[..., Any]:
         """What comes after an entry that is about to be the first."""

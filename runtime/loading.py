@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 KEYWORDS = ("wrt", "direction", "tangents", "batch", "cotangent")
 WRT, DIRECTION, TANGENTS, BATCH, COTANGENT = map(sys.intern, KEYWORDS)
 MODE = (sys.intern("mode"), sys.intern("forward"))
+REVERSE = (MODE[0], sys.intern("reverse"))
 
 
 def load(d: Dispatcher, key: Key, era: Era, values: Sequence[Any] | None) -> Specialization | None:

@@ -2,14 +2,16 @@
 
 Asked of a tangent function with several tangents at once: what is a vector, and memory of vectors, is what
 moves. Its Jacobian is diagonal if memory of vectors is only mapped, point by point, from whole arrays to
-whole arrays::
+whole arrays, and what is loaded of an element is stored to elements of the same subscripts alone::
 
     array.map(%n) ins(%x, %x_dot) outs(%y, %y_dot) kinds ["store", "store"] { ... }         is
     array.map(%n) ins(%x_dot) outs(%sum_dot) kinds ["add"] { ... }      with steps 0        is not
-    %t = memref.load %x_dot[%i]                                         in a loop           is not
+    %t = memref.load %x_dot[%i] ... memref.store %s, %y_dot[%i]         in a loop           is
+    %t = memref.load %x_dot[%i] ... memref.store %s, %sum_dot[]         in a loop           is not
 
 Loops around such maps, and branches, are no matter: each iteration goes from points to the same points. What
-numbers of the primal decide is the same for all directions.
+numbers of the primal decide is the same for all directions. Subscripts are compared as linear combinations of
+values.
 """
 
 from __future__ import annotations
@@ -19,6 +21,13 @@ from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import array
+from .affine import Affine, affine
+
+Points = dict[SSAValue, tuple[Affine, ...]]
+"""The subscripts of the element that a value outside of maps moves with."""
+
+COMPUTING = ("arith", "math", "ad", "vector")
+"""The dialects whose ops compute numbers of numbers, where no memory is among them."""
 
 DIAGONAL = "diagonal"
 """The attribute of tangent functions of which that is known."""
@@ -26,8 +35,8 @@ DIAGONAL = "diagonal"
 
 def is_diagonal(function: func.FuncOp) -> bool:
     """Whether the tangents of the results are those of the argument, each times a number."""
-    several = any(in_memory(a.type) for a in function.body.block.args)
-    return several and all(goes_by_points(op) for op in function.body.walk() if moves(op))
+    several, points = any(in_memory(a.type) for a in function.body.block.args), Points()
+    return several and all(goes_by_points(op, points) for op in function.body.walk() if moves(op))
 
 
 def moves(op: Operation) -> bool:
@@ -43,7 +52,7 @@ def in_memory(type_: Attribute) -> bool:
     return isinstance(type_, MemRefType) and isinstance(type_.element_type, VectorType)
 
 
-def goes_by_points(op: Operation) -> bool:
+def goes_by_points(op: Operation, points: Points) -> bool:
     match op:
         case array.AllocOp() | memref.DimOp() | arith.ConstantOp():
             return True
@@ -53,15 +62,51 @@ def goes_by_points(op: Operation) -> bool:
             return op.gathers is None and all(
                 rank_of(v) == len(op.extents) for v in (*op.ins, *op.outs) if in_memory(v.type)
             )
+        case memref.LoadOp():
+            points[op.res] = tuple(map(affine, op.indices))
+            return not is_in_map(op)
+        case memref.StoreOp():
+            constant = isinstance(op.value.owner, arith.ConstantOp)
+            same = points.get(op.value) == tuple(map(affine, op.indices))
+            return (constant or same) and not is_in_map(op)
         case func.ReturnOp():
             numbers = (v for v in op.operands if isinstance(v.type, VectorType))
             return all(isinstance(v.owner, arith.ConstantOp) for v in numbers)
+        case scf.IfOp():
+            return True  # its yields say what of
+        case scf.YieldOp() if isinstance(op.parent_op(), scf.IfOp) and not is_in_map(op):
+            return leaves_branch(op, points)
         case array.YieldOp() | scf.YieldOp():
-            return is_in_map(op)
+            return is_in_map(op) and points.keys().isdisjoint(op.operands)
         case _:
-            values = (*op.operands, *op.results)
-            numbers = not any(isinstance(v.type, MemRefType) for v in values)
-            return is_in_map(op) and numbers and all(is_tangent(v.type) for v in op.results)
+            return computes(op) and stays_at_point(op, points)
+
+
+def leaves_branch(op: scf.YieldOp, points: Points) -> bool:
+    """Whether what both branches yield is of one element."""
+    branch = op.parent_op()
+    assert branch is not None
+    for value, result in zip(op.operands, branch.results, strict=True):
+        if value in points and points.setdefault(result, points[value]) != points[value]:
+            return False
+    return True
+
+
+def computes(op: Operation) -> bool:
+    """Whether an op makes tangents of numbers and tangents."""
+    values = (*op.operands, *op.results)
+    numbers = not any(isinstance(v.type, MemRefType) for v in values)
+    known = is_in_map(op) or (op.name.partition(".")[0] in COMPUTING and not op.regions)
+    return known and numbers and all(is_tangent(v.type) for v in op.results)
+
+
+def stays_at_point(op: Operation, points: Points) -> bool:
+    """Whether the tangents that an op computes with are of one element: in a map, of the map's own."""
+    found = {points[v] for v in op.operands if v in points}
+    if is_in_map(op) or len(found) > 1:
+        return not found
+    points.update((result, point) for result in op.results for point in found)
+    return True
 
 
 def is_whole(view: array.ViewOp) -> bool:

@@ -151,3 +151,139 @@ def test_hessians(function: Any, diagonal: bool, n: int) -> None:
         np.testing.assert_allclose(matrix @ along, wanted, rtol=1e-10)
         assert (np.count_nonzero(matrix) == n) == diagonal
     assert is_marked(f, "product") == diagonal
+
+
+# Loops over elements.
+
+
+def cubes(x):
+    total = 0.0
+    for i in range(x.size):
+        total += x[i] ** 3
+    return total
+
+
+def branches(x):
+    total = 0.0
+    for i in range(x.size):
+        if x[i] > 1.0:
+            total += x[i] ** 3
+        else:
+            total -= np.sin(x[i]) * i
+    return total
+
+
+def with_temporary(x):
+    t = np.empty(x.size)
+    for i in range(x.size):
+        t[i] = x[i] ** 2
+    total = 0.0
+    for i in range(x.size):
+        total += t[i] * np.exp(-x[i])
+    return total
+
+
+def rows_of_cubes(x):
+    total = 0.0
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            total += x[i, j] ** 3
+    return total
+
+
+def backwards(x):
+    total = 0.0
+    for i in range(x.size):
+        total += x[x.size - 1 - i] ** 3
+    return total
+
+
+def neighbours(x):
+    total = 0.0
+    for i in range(1, x.size):
+        total += x[i] ** 2 * x[i - 1]
+    return total
+
+
+def mirrored(x):
+    total = 0.0
+    for i in range(x.size):
+        total += x[i] ** 2 * x[x.size - 1 - i]
+    return total
+
+
+def carried(x):
+    total = 1.0
+    for i in range(x.size):
+        total *= x[i] ** 2
+    return total
+
+
+def with_the_first(x):
+    total = 0.0
+    for i in range(x.size):
+        total += x[i] ** 2 * x[0]
+    return total
+
+
+def moved_through_memory(x):
+    t = np.zeros(x.size)
+    for i in range(1, x.size):
+        t[i - 1] = x[i] ** 2
+    total = 0.0
+    for i in range(x.size):
+        total += t[i] * x[i]
+    return total
+
+
+def transposed_loops(x):
+    total = 0.0
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            total += x[i, j] * x[j, i]
+    return total
+
+
+def of_rows(x):
+    total = 0.0
+    for i in range(x.shape[0]):
+        row = 0.0
+        for j in range(x.shape[1]):
+            row += x[i, j]
+        total += row**2
+    return total
+
+
+def one_or_the_other(x):
+    """Which element it is the branch says."""
+    total = 0.0
+    for i in range(1, x.size):
+        y = x[i] if x[i] > 1.5 else x[i - 1]
+        total += y**2 * x[i]
+    return total
+
+
+def through_a_map(x):
+    """A number of one element in a map over all."""
+    total = 0.0
+    for i in range(x.size):
+        total += (x[i] * x).sum()
+    return total
+
+
+IN_LOOPS = [(cubes, VECTOR), (branches, VECTOR), (with_temporary, VECTOR), (rows_of_cubes, SQUARE)]
+IN_LOOPS += [(backwards, VECTOR)]
+ACROSS = [(neighbours, VECTOR), (mirrored, VECTOR), (carried, VECTOR), (with_the_first, VECTOR)]
+ACROSS += [(moved_through_memory, VECTOR), (transposed_loops, SQUARE), (of_rows, SQUARE)]
+ACROSS += [(through_a_map, VECTOR), (one_or_the_other, VECTOR)]
+
+
+@pytest.mark.parametrize(("function", "x"), [*IN_LOOPS, *ACROSS])
+def test_hessians_of_loops(function: Any, x: Any) -> None:
+    f = mutad.compile(function, grad=True, opt=1)
+    units = np.eye(x.size).reshape(-1, *x.shape)
+    wanted = np.array([f.hvp(x, direction=unit).ravel() for unit in units])
+    for _ in range(2):
+        matrix = f.hessian(x)
+        np.testing.assert_allclose(matrix.reshape(x.size, x.size), wanted, rtol=0, atol=1e-12)
+    assert is_marked(f, "product") == any(function is diagonal for diagonal, _ in IN_LOOPS)

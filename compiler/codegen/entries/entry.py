@@ -18,6 +18,7 @@ objects of its results (`result`). There is one for each *kind* of call:
 - `jvp`, `pushed` (what users call `pushforward`), `hvp` and `value_grad_hvp` take what users hand to them
   (`directions`, `wrapped`). They exist where an entry can make all that they return;
 - `recorded` is what users call `vjp`: it checks the arguments, and calls the link's `record` with them;
+  so does `rows`, which is `jacobian` by rows;
 - `forward` takes the arguments and the address of a record, which it fills; `back` takes that address,
   shadows and cotangents; `drop` gives back the memory that the record refers to (`handles`); `pull` does what
   `back` is asked for by users (`pull`).
@@ -60,7 +61,7 @@ from .directions import (
 )
 from .guard import ArrayValue, check_assumed, check_sharing, unpack
 from .handles import back, drop, handed_address
-from .keywords import keywords, match_keywords
+from .keywords import keywords, match_keywords, with_mode
 from .matrices import MATRICES, filling, has_matrix, match, matrix
 from .plan import (
     EntryPlan,
@@ -75,7 +76,7 @@ from .pulled import MEMCPY, Handed, bar_operands, has_pulled, restored, unwrappe
 from .result import Boxes, slot_count
 from .run import CTX_BYTES, endings, run_kernel
 from .shadows import cotangent_operands, shadow_objects, shadow_operands, tangent_operands
-from .stacked import turned_back, turning
+from .stacked import turned_back
 from .tangents import in_lanes, scalar_spec
 from .wrapped import WRAPPED, handed_in, naming, unwrapping
 from .writer import Writer, declarations, undo_function
@@ -119,16 +120,14 @@ def entries(convention: str, debug: tuple[str, str] = ("", "")) -> Entries:
     symbols: dict[str, str] = {}
     kinds = kinds_of(plan)
     functions: list[str] = []
-    if set(FAST) & set(kinds):
+    if {*FAST, "rows"} & set(kinds):
         functions.append(match_keywords(symbols, len(plan.wrt), plan.directions))
-        if plan.directions > 1:
-            functions += turning()
     if set(MATRICES) & set(kinds):
         functions += filling(plan)
     if "pulled" in kinds:
         functions.append(MEMCPY)
     if "pull" in kinds:
-        functions += [MEMORY, *(turning() if plan.lanes > 1 else ())]
+        functions.append(MEMORY)
     if plan.driver:
         functions.append(undo(symbols, plan.driver))
     if "grad" in kinds:
@@ -153,7 +152,8 @@ def kinds_of(plan: EntryPlan) -> list[str]:
     users = USERS.get(plan.mode, ()) if plan.has_fast() else ()
     matrices = MATRIX.get(plan.mode, ()) if users and has_matrix(plan) else ()
     pulls = ("pull",) if has_pull(plan) else ("pulled",) if has_pulled(plan) else ()
-    return [*KINDS[plan.mode], *users, *matrices, *pulls]
+    rows = ("rows",) if plan.has_rows() else ()
+    return [*KINDS[plan.mode], *users, *matrices, *pulls, *rows]
 
 
 KINDS = {
@@ -222,8 +222,8 @@ def _definition(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
             body, attributes = pull(plan, symbols), COLD
         case "pulled":
             body, attributes = _entry(plan, kind, symbols), COLD
-        case "recorded":
-            body, attributes = _recorded(plan, symbols), COLD
+        case "recorded" | "rows":
+            body, attributes = _recorded(plan, kind, symbols), COLD
         case "back":
             body, attributes = back(plan, symbols), COLD
         case "drop":
@@ -389,14 +389,20 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     return "\n".join(w.lines)
 
 
-def _recorded(plan: EntryPlan, symbols: dict[str, str]) -> str:
-    """The body of the entry that leaves a call of `vjp` which is its own to its link's `record`."""
+def _recorded(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
+    """The body of an entry that leaves its own calls, of `vjp` or of `jacobian`, to its link's `record`.
+
+    Of one float there are fewer rows than columns; else rows must have been asked for.
+    """
     w, count = Writer(symbols), len(plan.keys)
     w.do(f"%filled = alloca [{max(count, 1)} x i64], align 64")
     w.do(f"%handed = alloca [{1 + count} x ptr], align 64")
     w.do("%overflow = alloca i32")
     w.do(f"%is_proved = icmp ne ptr {w.slot('proved')}, null")
-    form, _ = keywords(w, plan, "recorded")
+    if kind == "rows" and plan.results["kind"] != "scalar":
+        form = with_mode(w, plan)
+    else:
+        form, _ = keywords(w, plan, kind)
     require_constants(w)
     arguments = _positional(w, plan.signature, 0)
     objects = [w.field(arguments, 8 * i, hint="arg") for i in range(count)]

@@ -6,7 +6,7 @@ from .cold import COLD
 from .plan import EntryPlan
 from .writer import TYPE, Writer
 
-TAKES_WRT = ("grad", "hvp", "value_grad_hvp", "recorded")
+TAKES_WRT = ("grad", "hvp", "value_grad_hvp", "recorded", "rows")
 """The kinds that take `wrt`."""
 TAKES = {"jvp": "tangents", "hvp": "direction", "value_grad_hvp": "direction"}
 """What each kind takes besides, by the slot of the link that has its name."""
@@ -40,6 +40,23 @@ def keywords(w: Writer, plan: EntryPlan, kind: str) -> tuple[str, str]:
     form = w.value(f"phi i32 [ {by_default}, %entry ], [ {found}, %named ]", "form")
     w.require(w.value(f"icmp ne i32 {form}, 0"))
     return form, ""
+
+
+def with_mode(w: Writer, plan: EntryPlan) -> str:
+    """The same of a call that gives the mode that is ours, too; how `wrt` was written."""
+    mode, values, place = (
+        w.slot("mode"),
+        w.value("getelementptr ptr, ptr %args, i64 %nargs"),
+        w.value("alloca ptr"),
+    )
+    w.require(w.value("icmp ne ptr %kwnames, null"))
+    called, wanted = (w.call("PyTuple_GetItem", mode, str(k)) for k in (0, 1))
+    by_default = int(plan.wrt == (0,))
+    operands = f"ptr {called}, ptr {w.slot('keyword')}, ptr {values}, i32 {by_default}, ptr {place}"
+    form = w.value(f"call i32 @mutad_match_keywords(ptr %self, ptr %kwnames, {operands})", "form")
+    w.require(w.value(f"icmp ne i32 {form}, 0"))
+    w.require(w.value(f"icmp eq ptr {w.value(f'load ptr, ptr {place}')}, {wanted}"))
+    return form
 
 
 def match_keywords(symbols: dict[str, str], count: int, directions: int) -> str:

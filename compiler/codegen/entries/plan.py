@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import DenseArrayBase
 from ...argument_keys import ArrayKey, Key, ScalarKey, TupleKey, leaves, parse
 from ...diagnostics import CompileError
 from .guard import Form
-from .result import ResultSpec
+from .result import ResultSpec, is_fresh
 from .writer import FLOATS
 
 
@@ -239,6 +239,22 @@ class EntryPlan:
             isinstance(k, ArrayKey) and k.layout in "CF" for k in map(self.keys.__getitem__, arrays)
         )
         return {*self.gradient.shadows} <= arrays and all(whole)
+
+    def has_rows(self) -> bool:
+        """Whether Jacobians by rows need no more: of a float, or of a new array by several cotangents."""
+        draws = any(isinstance(key, ScalarKey) and key.type == "rng" for key in self.keys)
+        if self.mode != "vjp" or self.written or draws or not self.is_recorded():
+            return False
+        keys = [self.keys[p] for p in self.wrt]
+        if not all(isinstance(key, ArrayKey) and key.layout == "C" for key in keys):
+            return False
+        result = self.results
+        plain = result["kind"] == "scalar" or (
+            self.lanes > 1
+            and is_fresh(result)
+            and not {"among", "list", "owners", "read_only"} & result.keys()
+        )
+        return plain and is_float(result)
 
     @property
     def directions(self) -> int:

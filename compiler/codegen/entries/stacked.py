@@ -117,11 +117,11 @@ def product(w: Writer, extents: Sequence[str]) -> str:
     return count
 
 
-def turning() -> list[str]:
-    """The functions that `turn` calls, for each size of numbers."""
-    return [
-        f"""define internal void @mutad_turned_{size}(
-    ptr noalias %to, ptr noalias %from, i64 %rows, i64 %columns) noinline {{
+def turning(_symbols: dict[str, str]) -> str:
+    """The functions that `turn` calls, for each size of numbers: of the library (`support`)."""
+    parameters = "ptr noalias %to, ptr noalias %from, i64 %rows, i64 %columns"
+    return "\n".join(
+        f"""define internal void @mutad_turned_{size}({parameters}) noinline nounwind optsize {{
 entry:
   %some = icmp sgt i64 %rows, 0
   %more = icmp sgt i64 %columns, 0
@@ -151,4 +151,4 @@ done:
   ret void
 }}"""
         for size in (4, 8)
-    ]
+    )
