@@ -47,6 +47,7 @@ from .transforms.hoist_invariants import HoistInvariants
 from .transforms.hoist_raises import HoistRaises
 from .transforms.join_gathers import JoinGathers
 from .transforms.join_loops import JoinLoops
+from .transforms.join_reductions import JoinReductions
 from .transforms.lift_choices import LiftChoices
 from .transforms.move_conditions import MoveConditions
 from .transforms.pack_columns import PackColumns
@@ -149,6 +150,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     ReadOriginals(),  # what a step copied to overwrite it, the tape has
     FuseElementwise(),  # without the fill, a map reads the old contents in place
     EliminateCommon(),  # views of what is gathered
+    JoinReductions(),  # maps read what they will; before fuse-rows, which splits them
     FuseRows(),  # arrays between maps stay in the cache; before hoist-allocs, which moves them
     JoinGathers(),  # after fuse-rows, which takes a map for each array
     HoistInvariants(),
@@ -180,6 +182,7 @@ FOR_CACHES = (
         SaveInPlace,
         StepOnTape,
         ReadOriginals,
+        JoinReductions,
         FuseRows,
         JoinGathers,
         PeelBoundaries,
@@ -227,6 +230,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistBranchAllocs,
     JoinGathers,
     JoinLoops,
+    JoinReductions,
     DropArgumentFills,
     LiftChoices,
     PrivatizeCells,
@@ -293,7 +297,8 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
     """The passes, with `parallel=True` such that threads have memory, and large maps, of their own."""
     if not c.request.options.parallel:
         return [*passes]
-    kept = [p for p in passes if not isinstance(p, FuseRows | SinkMaps)]  # loops go step by step
+    alone = FuseRows | SinkMaps | JoinReductions  # loops go step by step, a sum alone has its order
+    kept = [p for p in passes if not isinstance(p, alone)]
     return [replace(p, threads=True) if isinstance(p, THREADED) else p for p in kept]
 
 

@@ -1,0 +1,200 @@
+"""Compute what a function returns as a sum where the reverse sweep goes over the same elements.
+
+`(u * u).sum()` reads `u`, and so does its adjoint right behind it: two sweeps over memory, where one will do.
+Runs behind the last derivative, when maps have what they touch, and before `fuse-rows`, which moves maps.
+
+Before::
+
+    func.func @f(%n : index, %u : memref<?xf64>, %s : memref<?xf64>) -> f64 {
+      %total = memref.alloca() : memref<f64>
+      %c0 = arith.constant 0 : index
+      %sum = array.view %total[] dims [-1] extents(%n) steps(%c0)
+          : memref<f64> -> memref<?xf64, strided<[0]>>
+      array.map(%n) ins(%u : memref<?xf64>) outs(%sum : memref<?xf64, strided<[0]>>) kinds ["add"] {
+      ^bb0(%x : f64):
+        %y = arith.mulf %x, %x : f64
+        array.yield %y : f64
+      }
+      %value = memref.load %total[] : memref<f64>
+      array.map(%n) ins(%u : memref<?xf64>) outs(%s : memref<?xf64>) kinds ["store"] {
+      ^bb1(%x1 : f64):
+        %two = arith.addf %x1, %x1 : f64
+        array.yield %two : f64
+      }
+      func.return %value : f64
+    }
+
+After::
+
+    func.func @f(%n : index, %u : memref<?xf64>, %s : memref<?xf64>) -> f64 {
+      %total = memref.alloca() : memref<f64>
+      %c0 = arith.constant 0 : index
+      %sum = array.view %total[] dims [-1] extents(%n) steps(%c0)
+          : memref<f64> -> memref<?xf64, strided<[0]>>
+      array.map(%n) ins(%u : memref<?xf64>) outs(%s, %sum : memref<?xf64>, memref<?xf64, strided<[0]>>)
+          kinds ["store", "add"] {
+      ^bb0(%x : f64):
+        %y = arith.mulf %x, %x : f64
+        %two = arith.addf %x, %x : f64
+        array.yield %two, %y : f64, f64
+      }
+      %value = memref.load %total[] : memref<f64>
+      func.return %value : f64
+    }
+
+Why it is the same: nothing between the two writes what the sum reads, nor does the later map; and nobody
+reads the sum before the later map is done, for what is computed of it is only returned, and moves behind.
+
+Kept apart: sums that are used for anything else, which must have the same bits wherever a step is run again;
+sums that read what the later map does not (that would be one more stream, or keep a temporary); maps over
+other extents; maps that gather.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ...dialects import array
+from ..analysis.affine import affine
+from ..analysis.views import strip_views
+from .fuse_elementwise import elements
+from .map_outputs import is_pure
+from .memory_effects import MemoryEffects, functions
+
+
+@dataclass(frozen=True)
+class JoinReductions(ModulePass):
+    """Compute returned sums in the later map that goes over the same elements."""
+
+    name = "join-reductions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in functions(op):
+            effects: MemoryEffects | None = None
+            sums = [m for m in function.body.block.ops if isinstance(m, array.MapOp) and is_sum(m)]
+            for sum_ in sums:
+                effects = effects or MemoryEffects(function)
+                later = place_for(sum_, effects)
+                if later is not None:
+                    join(sum_, later)
+                    effects = None
+
+
+def is_sum(op: array.MapOp) -> bool:
+    """Whether a map combines its points into one number each, in cells that are only returned."""
+    plain = op.gathers is None and not op.attributes and "store" not in op.out_kinds
+    return plain and bool(op.ins) and all(is_returned(cell_of(out), op) for out in op.outs)
+
+
+def cell_of(out: SSAValue) -> SSAValue | None:
+    """The cell that an output stands still in."""
+    cell = strip_views(out)
+    found = isinstance(cell.owner, memref.AllocaOp) and cell.owner.memref.type.get_num_dims() == 0
+    return cell if found else None
+
+
+def is_returned(cell: SSAValue | None, op: array.MapOp) -> bool:
+    """Whether what is read from a cell goes nowhere but to results of the function."""
+    return cell is not None and all(is_harmless(use.operation, op) for use in cell.uses)
+
+
+def is_harmless(user: Operation, op: array.MapOp) -> bool:
+    """Whether a use of a cell is by the sum itself, sets the cell, or reads it to return that."""
+    match user:
+        case memref.LoadOp():
+            return is_for_return(user)
+        case memref.StoreOp():
+            return True
+        case array.ViewOp():
+            return all(use.operation is op for use in user.result.uses)
+        case _:
+            return False
+
+
+def is_for_return(op: Operation) -> bool:
+    return all(
+        isinstance(u.operation, func.ReturnOp)
+        or (is_pure(u.operation) and not u.operation.regions and is_for_return(u.operation))
+        for r in op.results
+        for u in r.uses
+    )
+
+
+def place_for(op: array.MapOp, effects: MemoryEffects) -> array.MapOp | None:
+    """The next map that reads all that the sum reads, if nothing up to there is in the way."""
+    read = frozenset(root for m in op.ins for root in effects.roots(m))
+    cells = frozenset(root for m in op.outs for root in effects.roots(m))
+    for later in behind(op):
+        if isinstance(later, array.MapOp) and goes_along(op, later):
+            written = frozenset(root for m in later.outs for root in effects.roots(m))
+            return later if written.isdisjoint(read | cells) else None
+        found = effects.of(later)
+        if found.writes_any(read | cells):
+            return None
+        if found.reads_any(cells) and not isinstance(later, memref.LoadOp):
+            return None
+    return None
+
+
+def behind(op: Operation) -> Iterator[Operation]:
+    while op.next_op is not None:
+        op = op.next_op
+        yield op
+
+
+def goes_along(op: array.MapOp, later: array.MapOp) -> bool:
+    """Whether a later map goes over the same points, and reads what the sum reads."""
+    return (
+        later.gathers is None
+        and len(op.extents) == len(later.extents)
+        and all(affine(n) == affine(m) for n, m in zip(op.extents, later.extents, strict=True))
+        and {*op.ins} <= {*later.ins}
+    )
+
+
+def join(op: array.MapOp, later: array.MapOp) -> None:
+    """Evaluate the sum's body at the start of the later one's, and what is read of it behind."""
+    wait(op, later)
+    block, element = later.body.block, elements(later)
+    for memref_, argument in zip(op.ins, op.body.block.args, strict=True):
+        argument.replace_all_uses_with(element[memref_])
+    yielded, (*moved, _) = op.yielded, op.body.block.ops
+    for inner in moved:
+        inner.detach()
+    Rewriter.insert_op(moved, InsertPoint.at_start(block))
+    last = block.last_op
+    assert last is not None
+    end = array.YieldOp([*later.yielded, *yielded])
+    end.location = last.location
+    Rewriter.replace_op(last, end)
+    outs, kinds = [*later.outs, *op.outs], [*later.out_kinds, *op.out_kinds]
+    extents, region = tuple(later.extents), later.detach_region(later.body)
+    made = array.MapOp(extents, list(element), outs, kinds, region)
+    made.location = later.location
+    made.attributes.update(later.attributes)
+    Rewriter.replace_op(later, made)
+    Rewriter.erase_op(op)
+
+
+def wait(op: array.MapOp, later: array.MapOp) -> None:
+    """Move the loads of the sum, and what is computed of them, behind the later map."""
+    cells = {cell_of(out) for out in op.outs}
+    late: set[Operation] = set()
+    place: Operation = later
+    for between in [*behind(op)]:
+        if between is later:
+            return
+        loads = isinstance(between, memref.LoadOp) and between.memref in cells
+        if loads or any(o.owner in late for o in between.operands):
+            late.add(between)
+            between.detach()
+            Rewriter.insert_op(between, InsertPoint.after(place))
+            place = between
