@@ -1,7 +1,8 @@
 """What can be said of kernels without a device: launches, bytes a point, registers, spills, shared memory.
 
 Launches and bytes are those of `explain`; `ptxas -v` (wheel nvidia-cuda-nvcc-cu12, or a CUDA toolkit) says
-the rest, for sm_90. Bytes are held against the least that must go through memory.
+the rest, for sm_90. Bytes are held against the least that must go through memory. A second table has what an
+iteration of a loop over a tile does (n-body: an interaction).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from rich.table import Table
 
 import mutad
 
+from .gpu import bodies
 from .kernels import burgers, jacobi_slices
 from .timing import console
 
@@ -61,6 +63,45 @@ PROGRAMS: tuple[tuple[Callable[..., Any], tuple[Any, ...], str], ...] = (
     (pairs, (LINE, 2 * LINE, 0 * LINE), "x"),
     (gathered, (LINE, np.zeros(9, np.int64)), "x"),
 )
+
+
+@dataclass(frozen=True)
+class Interaction:
+    """What a thread does in an iteration of a loop over a tile, by the kernel's IR."""
+
+    operations: int
+    """Sums, differences, products, quotients and roots, each once."""
+    fused: int
+    """Those that a multiplication may be fused with: none, unless `fastmath` or in an adjoint."""
+    divided: int
+    """Quotients and roots, which a device computes in about ten instructions each, exactly."""
+    shared: int
+    """Bytes from shared memory."""
+    memory: float
+    """Bytes from the device's memory, for a block of threads of which each loads one element for all."""
+
+
+def interactions(shown: str) -> dict[str, Interaction]:
+    """By kernel, of `inspect("kernels")`."""
+    found: dict[str, Interaction] = {}
+    for kernel in shown.split("func.func private @")[1:]:
+        head, _, behind = kernel.partition("array.loop")
+        for loop in behind.split("array.loop")[:]:
+            body, tiled, _ = loop.partition("} {tile}")
+            if tiled:
+                found[head.partition("(")[0]] = counted(body)
+    return found
+
+
+def counted(body: str) -> Interaction:
+    operations = re.findall(r"(?:arith\.(?:add|sub|mul|div)f|math\.sqrt) .*", body)
+    fused = [
+        op for op in operations if "contract" in op or "fastmath<fast>" in op or "ad.adjoint" in op
+    ]
+    divided = [op for op in operations if op.startswith(("arith.divf", "math.sqrt"))]
+    tiles = re.findall(r"memref\.load .* : memref<256xf(32|64), 3 : i64>", body)
+    shared = sum(int(bits) // 8 for bits in tiles)
+    return Interaction(len(operations), len(fused), len(divided), shared, shared / 256)
 
 
 @dataclass(frozen=True)
@@ -109,6 +150,25 @@ def parsed(said: str) -> list[tuple[str, Resources]]:
     return found
 
 
+def table_of_interactions() -> Table:
+    """n-body, its gradient as well, in float64 and float32."""
+    table = Table(title="an interaction of n-body")
+    for name in ("type", "kernel", "operations", "fused", "quotients, roots", "shared bytes"):
+        table.add_column(name)
+    for name in ("bytes of memory", "registers", "spilled"):
+        table.add_column(name)
+    compiled = mutad.compile(bodies, grad=True, target=f"cuda:{KIND}")
+    for dtype in ("f8", "f4"):
+        given = tuple(np.arange(64, dtype=dtype) for _ in range(3))
+        assembled = resources(compiled.inspect("ptx", *given, wrt="x"))
+        for kernel, one in interactions(compiled.inspect("kernels", *given, wrt="x")).items():
+            has = assembled.get(kernel)
+            told = [str(has.registers), str(has.spilled)] if has else ["?"] * 2
+            row = (one.operations, one.fused, one.divided, one.shared, one.memory)
+            table.add_row(dtype, kernel, *map(str, row), *told)
+    return table
+
+
 def main() -> None:
     table = Table(title=f"kernels of gradients, {KIND}, without a device")
     for name in ("program", "kernel", "launches", "bytes a point", "least", "registers", "spilled"):
@@ -127,5 +187,6 @@ def main() -> None:
             row = (function.__name__, k.name, k.launched, size, str(k.least), *told, meeting(k))
             table.add_row(*row)
     console.print(table)
+    console.print(table_of_interactions())
     if ptxas() is None:
         console.print("registers and spills: install nvidia-cuda-nvcc-cu12, which has ptxas")

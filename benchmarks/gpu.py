@@ -4,9 +4,11 @@
 - *Stencils*, linear and nonlinear, five sizes, float64 and float32: a step of the primal against the copy's
   bandwidth, the gradient over the primal against its bytes over the primal's (`explain` counts them; a step
   of the primal reads one grid and writes one).
-- *n-body*: operations a second.
-- *Launches*: microseconds a step of a loop over a tiny grid, by graphs and without.
+- *n-body*: operations a second, and of the device's peak.
+- *Launches*: microseconds a step of a loop over tiny grids, by graphs and without.
 - JAX beside it, where it is installed for the device.
+
+Five sizes each; `--plot` draws all of them.
 
 `--emulated` runs all of it, tiny, by the emulated driver: that it works, not how fast it is.
 """
@@ -31,6 +33,8 @@ from .timing import console
 
 SIZES, STEPS = (256, 512, 1024, 2048, 4096), 20
 TINY, FEW = (6, 8, 10, 12, 14), 3
+SMALL = (16, 32, 64, 128, 256)
+"""Grids on which launches cost more than arithmetic."""
 FLOPS_A_PAIR = 10
 """Of `bodies`: two differences, two squares, two sums, a root, a product, a quotient, and what adds up."""
 NEVER = 1 << 40
@@ -261,24 +265,29 @@ def show(found: Measured) -> None:
 
 
 def plot(found: Measured, file: str) -> None:
-    """Bandwidth and ratios by size."""
+    """All figures by size."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, both = pyplot.subplots(1, 2, figsize=(11, 4))
-    for axes, figure_of, title in zip(
-        both, ("of_copy", "ratio"), ("of the copy's bandwidth", "gradient over primal"), strict=True
-    ):
-        for name in dict.fromkeys(r["what"] for r in found.rows if "primal" in r):
+    panels = (
+        ("driver", "the driver's copy, GB/s"),
+        ("of_copy", "of the copy's bandwidth"),
+        ("ratio", "gradient over primal"),
+        ("gflops", "n-body, GFLOP/s"),
+        ("graphs", "graphs, us a step"),
+        ("plain", "plain launches, us a step"),
+    )
+    figure, every = pyplot.subplots(2, 3, figsize=(15, 8))
+    for axes, (figure_of, title) in zip(every.flat, panels, strict=True):
+        for name in dict.fromkeys(r["what"] for r in found.rows if figure_of in r):
             rows = [r for r in found.rows if r["what"] == name and figure_of in r]
-            if rows:
-                axes.plot([r["size"] for r in rows], [r[figure_of] for r in rows], "o-", label=name)
+            axes.plot([r["size"] for r in rows], [r[figure_of] for r in rows], "o-", label=name)
         axes.set_xscale("log", base=2)
-        axes.set_xlabel("cells along an axis")
+        axes.set_xlabel("cells along an axis, or bodies")
         axes.set_title(title)
-        axes.legend()
+        axes.legend(fontsize="small")
     figure.tight_layout()
     figure.savefig(file)
     pyplot.close(figure)
@@ -289,7 +298,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--emulated", action="store_true", help="tiny, by the emulated driver")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
-        "--plot", metavar="FILE", help="draw bandwidth and ratios (.svg, .png; matplotlib)"
+        "--plot", metavar="FILE", help="draw all of it by size (.svg, .png; matplotlib)"
     )
     given = parser.parse_args(arguments or [])
     available = mutad.cuda.is_available()
@@ -303,7 +312,9 @@ def main(arguments: list[str] | None = None) -> None:
     with mutad.cuda.emulated() if given.emulated else nullcontext():
         stencils(found, sizes, steps, rounds)
         forces(found, sizes if given.emulated else tuple(8 * s for s in sizes), rounds)
-        launches(found, sizes[:2], 400 if given.emulated else 20_000, rounds)
+        launches(
+            found, sizes if given.emulated else SMALL, 400 if given.emulated else 20_000, rounds
+        )
         lacking = "" if given.emulated else in_jax(found, sizes, steps, rounds)
     show(found)
     if given.emulated:

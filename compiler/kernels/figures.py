@@ -11,12 +11,12 @@ than the device has (`intensity`), they are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import DenseArrayBase, FixedBitwidthType, IndexType, MemRefType, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, FixedBitwidthType, IndexType, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import ad, array, device
@@ -144,24 +144,22 @@ def intensity(kernel: func.FuncOp) -> float:
     operations = sum(times(op, within) for op in inside if isinstance(op, ARITHMETIC))
     loads = {(op.memref, *op.indices): op for op in inside if isinstance(op, memref.LoadOp)}
     stores = [op for op in inside if isinstance(op, memref.StoreOp)]
-    touched = [(op, op.memref) for op in (*again(kernel, loads.values(), within), *stores)]
+    moving = [op for op in (*loads.values(), *stores) if again(kernel, op, within)]
+    touched = [(op, op.memref) for op in moving]
     touched += [(op, op.target) for op in inside if isinstance(op, device.AtomicAddOp)]
     moved = sum(times(op, within) * size_of(m) for op, m in touched if is_global(m))
     return round(operations / moved, 2) if moved else 0.0
 
 
-def again(
-    kernel: func.FuncOp, loads: Iterable[memref.LoadOp], within: Operation
-) -> Iterator[memref.LoadOp]:
-    """The loads that are not the same in each iteration of the loop that they are in, and so kept."""
-    read_only = kernel.attributes[device.READ_ONLY]
-    assert isinstance(read_only, DenseArrayBase)
-    kept = {kernel.body.block.args[int(k)] for k in read_only.get_values()}
-    for load in loads:
-        around = enclosing_loops(load)
-        same = bool(around) and all(is_outside(v, around[-1]) for v in load.operands)
-        if not (same and within is not kernel and strip_views(load.memref) in kept):
-            yield load
+def again(kernel: func.FuncOp, op: memref.LoadOp | memref.StoreOp, within: Operation) -> bool:
+    """Whether an element is not that of the iteration before, which a thread has in a register."""
+    around = enclosing_loops(op)
+    if within is kernel or not around or kernel.attributes.get("overlaps", NO_PAIRS) != NO_PAIRS:
+        return True
+    return not all(is_outside(v, around[-1]) for v in (op.memref, *op.indices))
+
+
+NO_PAIRS = ArrayAttr[Attribute]([])
 
 
 def times(op: Operation, within: Operation) -> int:

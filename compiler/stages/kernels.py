@@ -25,7 +25,17 @@ def kernels(c: Compilation) -> None:
     choices = FoldEqualYields(), ChooseLoads(), InspectChecks(fixed)
     # what blocks leave of a sum is allocated before the loop, so that a graph can replay it
     hoists = HoistInvariants(divisions=True), HoistAllocs()
-    c.run([*choices, RunningSums(), OutlineKernels(fixed), *hoists, CheckSpaces(), BlockSums(), TileLoads()])
+    c.run(
+        [
+            *choices,
+            RunningSums(),
+            OutlineKernels(fixed),
+            *hoists,
+            CheckSpaces(),
+            BlockSums(),
+            TileLoads(),
+        ]
+    )
 
 
 def emulated(c: Compilation) -> None:

@@ -115,3 +115,37 @@ def test_what_iterations_copy_whole_is_exchanged() -> None:
     with watched():
         there = mutad.compile(paths, grad=True).grad(*on_device(given))
         np.testing.assert_allclose(on_host(there), here, rtol=1e-13)
+
+
+MOST = {
+    "heat": (4, 128, 64, 48),
+    "jacobi_slices": (2, 80, 32, 48),
+    "burgers": (5, 144, 88, 48),
+    "pairs": (0, 0, 0, 112),
+    "gathered": (0, 0, 0, 48),
+}
+"""Of a step, forward and back: launches, bytes a point, the least of them; of all kernels the registers."""
+
+
+@pytest.mark.parametrize("program", device_figures.PROGRAMS, ids=lambda p: p[0].__name__)
+def test_static_figures_do_not_grow(program: Any) -> None:
+    """What `python -m benchmarks device_figures` shows."""
+    function, arguments, wrt = program
+    compiled = mutad.compile(function, grad=True, target="cuda:sm_90")
+    kernels = compiled.explain(*arguments, wrt=wrt).kernels
+    step = [(k, sum(1 for line in k.launches if line)) for k in kernels]
+    found = device_figures.resources(compiled.inspect("ptx", *arguments, wrt=wrt))
+    launches, moved, least, registers = MOST[function.__name__]
+    assert sum(n for _, n in step) <= launches
+    assert sum(n * (k.loads + k.stores) for k, n in step) <= moved
+    assert sum(n * k.least for k, n in step) <= least
+    assert max(one.registers for one in found.values()) <= registers
+    assert not any(one.spilled for one in found.values())
+
+
+def test_an_interaction_of_n_body() -> None:
+    """Ten operations, two of them a quotient and a root; none is fused unless it may be."""
+    given = tuple(np.arange(64.0) for _ in range(3))
+    shown = mutad.compile(gpu.bodies, target="cuda:sm_90").inspect("kernels", *given)
+    (one,) = device_figures.interactions(shown).values()
+    assert one == device_figures.Interaction(gpu.FLOPS_A_PAIR, 0, 2, 16, 16 / 256)

@@ -188,7 +188,12 @@ def test_the_benchmark_says_what_is_missing_and_runs_emulated(
     shown = capsys.readouterr().out
     for title in ("driver, GB/s", "bound of", "GFLOP/s", "plain launches"):
         assert title in shown
-    assert picture.stat().st_size > 1000
+    drawn = picture.read_text()
+    assert drawn.count('id="axes_') == 6
+
+
+def test_there_are_five_sizes_of_each() -> None:
+    assert {len(sizes) for sizes in (gpu.SIZES, gpu.TINY, gpu.SMALL)} == {5}
 
 
 def test_bounds_of_gradients_are_what_must_move() -> None:
