@@ -5,8 +5,9 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHONS ?= 3.11 3.12 3.13 3.14
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
-PART   ?= today/24
-MODES  ?= today/5
+PART   ?= today/36
+MODES  ?= today/8
+ROWS   ?= today/2
 REACH  ?= --cov=compiler/frontend --cov-report=term
 
 # Tests start hundreds of processes, which read compiled modules rather than compile them again.
@@ -31,8 +32,8 @@ test-all:  ## The same with each supported Python that uv or the system has, eac
 	    $(MAKE) test PYTHON=$$python VENV=$(VENV)-$$version || exit 1; \
 	done
 
-pytest: $(VENV)/.dev  ## The Python tests, without generated programs; of the modes of gradients a fifth, another each day
-	$(BIN)/python -m pytest -q -n $(JOBS) --modes=$(MODES) --ignore=tests/properties
+pytest: $(VENV)/.dev  ## The Python tests, without generated programs; of modes and of rows of values a part, another each day
+	$(BIN)/python -m pytest -q -n $(JOBS) --modes=$(MODES) --rows=$(ROWS) --ignore=tests/properties
 
 bridges: $(VENV)/.dev $(VENV)/.bridges  ## The tests of mutad.torch and mutad.jax against the packages (300 MB)
 	$(BIN)/python -m pytest -q tests/bridges

@@ -67,6 +67,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="of the modes of each gradient program beside the gradient itself, and of the tests that are "
         "compiled as users' programs are, the K-th of N parts",
     )
+    parser.addoption(
+        "--rows",
+        metavar="K/N",
+        help="of the rows of the tables of values (tests/values), the K-th of N parts",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -89,6 +94,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             items,
             [item for item in items if not is_further_mode(item) or is_in(part, item)],
         )
+    if (part := part_of(config, "--rows")) is not None:
+        keep(config, items, [item for item in items if not is_value_row(item) or is_in(part, item)])
 
 
 def is_in(part: tuple[int, int], item: pytest.Item) -> bool:
@@ -109,6 +116,11 @@ def is_further_mode(item: pytest.Item) -> bool:
     return "::TestGradients::" in item.nodeid and name not in FIRST
 
 
+def is_value_row(item: pytest.Item) -> bool:
+    """Whether a test is a row of a table of values."""
+    return item.nodeid.startswith("tests/values/") and hasattr(item, "callspec")
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """The modules and the thousands of tests live to the end: Python's collector need not look at them each
     time that it looks for garbage, which was a tenth of the time of all tests. Compilations leave large webs
@@ -127,18 +139,19 @@ def program_of(item: pytest.Item) -> object:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Which part it was, for who runs it again."""
-    for option in ("--part", "--modes"):
+    for option in ("--part", "--modes", "--rows"):
         if (part := part_of(config, option)) is not None:
             terminalreporter.write_line(f"this was {option}={part[0]}/{part[1]}")
 
 
 def part_of(config: pytest.Config, option: str) -> tuple[int, int] | None:
-    """Which of how many parts is asked for; four versions of Python run four of them a day."""
-    which, _, count = (config.getoption(option) or "").partition("/")
-    if not count:
+    """Which of how many parts is asked for: each day the next; four versions of Python take four quarters."""
+    which, _, of = (config.getoption(option) or "").partition("/")
+    if not of:
         return None
-    today = date.today().toordinal() * 4 + sys.version_info.minor
-    return (today if which == "today" else int(which)) % int(count), int(count)
+    count = int(of)
+    today = date.today().toordinal() + sys.version_info.minor * count // 4
+    return (today if which == "today" else int(which)) % count, count
 
 
 FIRST = ("test_value_and_grad", "test_saved_bytes")
