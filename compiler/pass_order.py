@@ -36,6 +36,7 @@ from .transforms.exchange_arrays import ExchangeArrays
 from .transforms.fold_bounds import FoldBounds
 from .transforms.fold_constants import FoldConstants
 from .transforms.forward_stores import ForwardStores
+from .transforms.fuse_adjacent_nests import FuseAdjacentNests
 from .transforms.fuse_elementwise import FuseElementwise
 from .transforms.fuse_rows import FuseRows
 from .transforms.gather_adds import GatherAdds
@@ -45,7 +46,6 @@ from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_checks import HoistChecks
 from .transforms.hoist_invariants import HoistInvariants
 from .transforms.hoist_raises import HoistRaises
-from .transforms.join_loops import JoinLoops
 from .transforms.lift_choices import LiftChoices
 from .transforms.move_conditions import MoveConditions
 from .transforms.pack_columns import PackColumns
@@ -158,7 +158,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     TransposeRows(),  # transposed rows need no assumption about their length
     AssumeExtents(),  # strides become constants
     ReorderLoops(),  # no later pass needs the program's own order
-    JoinLoops(),  # both nests go along rows
+    FuseAdjacentNests(),  # both nests go along rows
     CollectProducts(),  # after reorder-loops, products are innermost
     TransposeMatrices(),  # after collect-products: its operands need no copies
     TransposeColumns(),  # after transpose-matrices, which also handles stores
@@ -184,7 +184,14 @@ FOR_CACHES = (
         AssumeExtents,
         ReorderLoops,
     ),
-    *(JoinLoops, CollectProducts, TransposeMatrices, TransposeColumns, PackColumns, GatherSums),
+    *(
+        FuseAdjacentNests,
+        CollectProducts,
+        TransposeMatrices,
+        TransposeColumns,
+        PackColumns,
+        GatherSums,
+    ),
     *(TileRegisters, UnrollAndJam, ScalarReplaceCarried, DistributeLoops),
 )
 """Passes that are about caches, registers and vectors."""
@@ -222,7 +229,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistInvariants,
     HoistAllocs,
     HoistBranchAllocs,
-    JoinLoops,
+    FuseAdjacentNests,
     DropArgumentFills,
     LiftChoices,
     PrivatizeCells,
@@ -281,7 +288,9 @@ PASSES: tuple[type[ModulePass], ...] = (
 """Every pass that `mutad-opt -p` knows by name."""
 
 
-THREADED = HoistAllocs | CollectProducts | TransposeMatrices | GatherSums | TileRegisters | UnrollAndJam
+THREADED = (
+    HoistAllocs | CollectProducts | TransposeMatrices | GatherSums | TileRegisters | UnrollAndJam
+)
 """The passes that leave threads memory, or iterations, of their own."""
 
 
@@ -297,7 +306,12 @@ def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePas
     """The passes as threads, and `fastmath`, have them."""
     free = c.request.options.fastmath
     reordering = (
-        ReorderLoops | JoinLoops | CollectProducts | GatherSums | UnrollAndJam | DistributeLoops
+        ReorderLoops
+        | FuseAdjacentNests
+        | CollectProducts
+        | GatherSums
+        | UnrollAndJam
+        | DistributeLoops
     )
     return [
         replace(p, fastmath=free) if isinstance(p, reordering) else p
