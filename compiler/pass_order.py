@@ -30,8 +30,8 @@ from .transforms.distribute_loops import DistributeLoops
 from .transforms.drop_argument_fills import DropArgumentFills
 from .transforms.drop_carried import DropCarried
 from .transforms.drop_overwritten import DropOverwritten
-from .transforms.drop_restored import DropRestored
 from .transforms.eliminate_common import EliminateCommon
+from .transforms.eliminate_dead_stores import EliminateDeadStores
 from .transforms.exchange_arrays import ExchangeArrays
 from .transforms.fold_bounds import FoldBounds
 from .transforms.fold_constants import FoldConstants
@@ -124,7 +124,7 @@ POINT_BY_POINT: tuple[ModulePass, ...] = (
     UnifyExtents(),  # the checks of the forward sweep hold in the reverse sweep
     EliminateCommon(),
     ForwardStores(),
-    DropRestored(),  # a cotangent that is only read stays where it is
+    EliminateDeadStores(),  # a cotangent that is only read stays where it is
     DropOverwritten(),  # a temporary's shadow is filled once
     FuseElementwise(),
     HoistInvariants(),
@@ -249,7 +249,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     DistributeLoops,
     DropCarried,
     DropOverwritten,
-    DropRestored,
+    EliminateDeadStores,
     RemoveDead,
     ReorderLoops,
     ResolveOverlap,
