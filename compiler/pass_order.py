@@ -30,12 +30,13 @@ from .transforms.distribute_loops import DistributeLoops
 from .transforms.drop_argument_fills import DropArgumentFills
 from .transforms.drop_carried import DropCarried
 from .transforms.drop_overwritten import DropOverwritten
-from .transforms.drop_restored import DropRestored
 from .transforms.eliminate_common import EliminateCommon
+from .transforms.eliminate_dead_stores import EliminateDeadStores
 from .transforms.exchange_arrays import ExchangeArrays
 from .transforms.fold_bounds import FoldBounds
 from .transforms.fold_constants import FoldConstants
 from .transforms.forward_stores import ForwardStores
+from .transforms.fuse_adjacent_nests import FuseAdjacentNests
 from .transforms.fuse_elementwise import FuseElementwise
 from .transforms.fuse_rows import FuseRows
 from .transforms.gather_adds import GatherAdds
@@ -46,7 +47,6 @@ from .transforms.hoist_checks import HoistChecks
 from .transforms.hoist_invariants import HoistInvariants
 from .transforms.hoist_raises import HoistRaises
 from .transforms.join_gathers import JoinGathers
-from .transforms.join_loops import JoinLoops
 from .transforms.join_reductions import JoinReductions
 from .transforms.lift_choices import LiftChoices
 from .transforms.move_conditions import MoveConditions
@@ -126,7 +126,7 @@ POINT_BY_POINT: tuple[ModulePass, ...] = (
     UnifyExtents(),  # the checks of the forward sweep hold in the reverse sweep
     EliminateCommon(),
     ForwardStores(),
-    DropRestored(),  # a cotangent that is only read stays where it is
+    EliminateDeadStores(),  # a cotangent that is only read stays where it is
     DropOverwritten(),  # a temporary's shadow is filled once
     FuseElementwise(),
     HoistInvariants(),
@@ -162,7 +162,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     TransposeRows(),  # transposed rows need no assumption about their length
     AssumeExtents(),  # strides become constants
     ReorderLoops(),  # no later pass needs the program's own order
-    JoinLoops(),  # both nests go along rows
+    FuseAdjacentNests(),  # both nests go along rows
     CollectProducts(),  # after reorder-loops, products are innermost
     TransposeMatrices(),  # after collect-products: its operands need no copies
     TransposeColumns(),  # after transpose-matrices, which also handles stores
@@ -190,7 +190,14 @@ FOR_CACHES = (
         AssumeExtents,
         ReorderLoops,
     ),
-    *(JoinLoops, CollectProducts, TransposeMatrices, TransposeColumns, PackColumns, GatherSums),
+    *(
+        FuseAdjacentNests,
+        CollectProducts,
+        TransposeMatrices,
+        TransposeColumns,
+        PackColumns,
+        GatherSums,
+    ),
     *(TileRegisters, UnrollAndJam, ScalarReplaceCarried, DistributeLoops),
 )
 """Passes that are about caches, registers and vectors."""
@@ -229,8 +236,8 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistAllocs,
     HoistBranchAllocs,
     JoinGathers,
-    JoinLoops,
     JoinReductions,
+    FuseAdjacentNests,
     DropArgumentFills,
     LiftChoices,
     PrivatizeCells,
@@ -250,7 +257,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     DistributeLoops,
     DropCarried,
     DropOverwritten,
-    DropRestored,
+    EliminateDeadStores,
     RemoveDead,
     ReorderLoops,
     ResolveOverlap,
@@ -289,7 +296,9 @@ PASSES: tuple[type[ModulePass], ...] = (
 """Every pass that `mutad-opt -p` knows by name."""
 
 
-THREADED = HoistAllocs | CollectProducts | TransposeMatrices | GatherSums | TileRegisters | UnrollAndJam
+THREADED = (
+    HoistAllocs | CollectProducts | TransposeMatrices | GatherSums | TileRegisters | UnrollAndJam
+)
 """The passes that leave threads memory, or iterations, of their own."""
 
 
@@ -306,7 +315,12 @@ def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePas
     """The passes as threads, and `fastmath`, have them."""
     free = c.request.options.fastmath
     reordering = (
-        ReorderLoops | JoinLoops | CollectProducts | GatherSums | UnrollAndJam | DistributeLoops
+        ReorderLoops
+        | FuseAdjacentNests
+        | CollectProducts
+        | GatherSums
+        | UnrollAndJam
+        | DistributeLoops
     )
     return [
         replace(p, fastmath=free) if isinstance(p, reordering) else p

@@ -1,4 +1,4 @@
-"""Two innermost loops with one body, of which one goes on where the other ends. Part of `join_loops`.
+"""Two innermost loops with one body, of which one goes on where the other ends: in `fuse_adjacent_nests`.
 
 They stand in two loops, one behind the other. Iteration k of one is compared with iteration k of the other::
 

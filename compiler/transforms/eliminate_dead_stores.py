@@ -47,10 +47,10 @@ from .memory_effects import MemoryEffects, Roots, functions
 
 
 @dataclass(frozen=True)
-class DropRestored(ModulePass):
+class EliminateDeadStores(ModulePass):
     """Remove scalar stores that change nothing, or that nothing reads."""
 
-    name = "drop-restored"
+    name = "eliminate-dead-stores"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):

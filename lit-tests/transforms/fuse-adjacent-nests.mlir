@@ -1,4 +1,4 @@
-// RUN: mutad-opt %s -p join-loops | filecheck %s
+// RUN: mutad-opt %s -p fuse-adjacent-nests | filecheck %s
 
 // Columns outside, then the rows below: one innermost loop from behind the diagonal to the end.
 // CHECK-LABEL: @joined

@@ -147,10 +147,10 @@ from .scalar_nests import (
 
 
 @dataclass(frozen=True)
-class JoinLoops(ModulePass):
+class FuseAdjacentNests(ModulePass):
     """Fuse adjacent nests whose ranges adjoin, and move the loop around them inside."""
 
-    name = "join-loops"
+    name = "fuse-adjacent-nests"
     fastmath: bool = False
     """The primal's additions may come in any order, too."""
 

@@ -1,4 +1,4 @@
-// RUN: mutad-opt %s -p drop-restored | filecheck %s
+// RUN: mutad-opt %s -p eliminate-dead-stores | filecheck %s
 
 // CHECK-LABEL: @what_is_put_back
 // CHECK:         memref.load %a
