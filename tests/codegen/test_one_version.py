@@ -96,17 +96,19 @@ def run(
 def bounded(x: Array, bound: float) -> float:
     """The reverse sweep asks again on which side of the bound the exponential was."""
     y = np.exp(x)
-    return float(np.where(y > bound, bound * y - bound, y * y).sum())
+    total = np.where(y > bound, bound * y - bound, y * y).sum()
+    return float(total * total)
 
 
 @pytest.mark.skipif(not vector_math.variants("exp", host().features), reason="no libmvec here")
 def test_what_both_sweeps_compare_is_vector_code() -> None:
     function, x = mutad.compile(bounded, grad=True), np.linspace(-1, 1, 50)
-    symbol, lanes = vector_math.variants("exp", (chosen() or host()).features)[-1]
+    features = (chosen() or host()).features
     optimized = function.inspect("llvm-opt", x, 0.7, wrt="x")
     kernel = optimized[optimized.index("@kernel(") :]
     kernel = kernel[: kernel.index("\n}")]
-    assert len(re.findall(rf"call <{lanes} x double> @{symbol}\(", kernel)) >= 2
+    vectors = "|".join(symbol for symbol, _ in vector_math.variants("exp", features))
+    assert len(re.findall(rf"call <\d+ x double> @({vectors})(_\d+)?\(", kernel)) >= 2
     assert not re.search(r"@exp\(|llvm\.exp", optimized)
     mutad.check_gradient(function, x, 0.7)
 
