@@ -16,6 +16,11 @@ from mutad.runtime.target import LEVELS
 needs_wide = pytest.mark.skipif(not is_wide(host().features), reason="narrower registers")
 
 
+@pytest.fixture(autouse=True)
+def code_for_this_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MUTAD_TARGET_CPU", raising=False)
+
+
 @compile
 def line(x: Any, y: Any) -> Any:
     x[:] = x * 3.0 + y
