@@ -61,6 +61,16 @@ class Row:
         over = self.gradient_over(BY_HAND)
         return None if over is None else 1.0 / over
 
+    def jax_over_hand(self) -> float | None:
+        """What JAX as written leaves to the best adjoint that is known."""
+        if JAX not in self.gradient or BY_HAND not in self.gradient:
+            return None
+        return self.gradient[JAX] / self.gradient[BY_HAND]
+
+    def jax_over_primal(self) -> float | None:
+        """What it leaves to a gradient that takes one primal of ours."""
+        return self.gradient[JAX] / self.primal[OURS] if JAX in self.gradient else None
+
     def best_primal(self) -> float | None:
         """The best peer's, code by hand aside."""
         names = [NUMPY, NUMBA, JAX, *([] if self.other_algorithm else [EXPERT])]

@@ -88,6 +88,8 @@ def means(rows: list[Row]) -> None:
         line(f"gradient: {name} / {OURS}", rows, lambda row, n=name: row.gradient_over(n), min)
     line(f"gradient: better of {JAX}'s two / {OURS}", rows, Row.better_jax, min)
     line("  of the same algorithm", rows, lambda row: row.better_jax(same=True), min)
+    line(f"the most that can be had: gradient of {JAX} / {BY_HAND}", rows, Row.jax_over_hand, min)
+    line(f"  / {OURS}, if it took one primal", rows, Row.jax_over_primal, min)
 
 
 def line(

@@ -23,7 +23,7 @@ from xdsl.ir import Attribute, BlockArgument
 
 from ...dialects import array
 from .kernel_state import KernelState, lanes_of, value_type
-from .llvm_text import integer
+from .llvm_text import OpenLoop, integer
 from .map_nest import combine, identity, is_float
 from .map_points import STRIP
 from .scalar_text import float_of
@@ -270,15 +270,15 @@ def piece(
     for i, (pointer, stride) in zip(inputs, begin, strict=True):
         load(gather, i, state.offset(pointer, i.element, text.mul(loop.counter, stride)))
     outputs(gather, pointers, text.add(loop.counter, first), fresh)
-    text.end_loop(loop, (), element_properties(gather))
+    text.end_loop(loop, (), element_properties(gather, loop))
 
 
-def element_properties(gather: Gather) -> list[str]:
+def element_properties(gather: Gather, loop: OpenLoop) -> list[str]:
     """What LLVM knows of a loop over elements."""
     strides = [gather.state.memrefs[m].strides[gather.innermost] for m in gather.op.outs]
     moves = all((integer(s) or 0) != 0 for s in strides)
     group = gather.group if moves else None
-    return gather.state.loop_properties(parallel_group=group, innermost=True)
+    return gather.state.loop_properties(parallel_group=group, innermost=True, body=loop)
 
 
 MOST = 4
@@ -377,7 +377,7 @@ def elements(gather: Gather) -> Generator[str]:
         return
     loop = gather.text.begin_loop(gather.unit, (), "k", certain=True)
     yield loop.counter
-    gather.text.end_loop(loop, (), element_properties(gather))
+    gather.text.end_loop(loop, (), element_properties(gather, loop))
 
 
 def place(gather: Gather, i: Input, at: str, k: str) -> str:

@@ -22,7 +22,8 @@ from ..analysis.additions import Place
 from ..analysis.alias import AliasAnalysis
 from ..diagnostics import line_of
 from .kernel_memory import KernelMemory
-from .llvm_text import FunctionText, Metadata, integer
+from .llvm_text import FunctionText, Metadata, OpenLoop, integer
+from .vector_width import is_wide, narrow_lanes
 
 if TYPE_CHECKING:
     from .alias_scopes import AliasScopes
@@ -380,6 +381,8 @@ class KernelState:
         parallel_group: str | None = None,
         innermost: bool = False,
         since: LastBits | None = None,
+        body: OpenLoop | None = None,
+        scalar: bool = False,
     ) -> list[str]:
         """Metadata operands of a loop's latch.
 
@@ -389,14 +392,29 @@ class KernelState:
         Where the last bits depend on how many vectors go side by side, that is said here, for LLVM decides
         it by what is around the loop, and the same code would compute other numbers elsewhere (`since`: what
         was written before the loop).
+
+        `body`: the loop, as it is written so far; `scalar`: vectors gain nothing.
         """
         node = self.metadata.node
         no_unroll = [node('!"llvm.loop.unroll.disable"')]
         if self.scalar_only:
             return [node('!"llvm.loop.vectorize.enable", i1 false'), *no_unroll]
         found = [] if innermost else no_unroll
+        if scalar:
+            return [node('!"llvm.loop.vectorize.enable", i1 false'), *found]
         if parallel_group is not None:
             found.append(node(f'!"llvm.loop.parallel_accesses", {parallel_group}'))
+        wide = is_wide(self.features)
         if since is not None and (vectors := self.last_bits.side_by_side(since)):
+            vectors = min(vectors, 2) if wide else vectors
             found.append(node(f'!"llvm.loop.interleave.count", i32 {vectors}'))
+        if (
+            wide
+            and parallel_group is not None
+            and body is not None
+            and body.body == self.text.block
+        ):
+            lanes = narrow_lanes(self.text.lines[body.phis + 1 :])
+            if lanes is not None:
+                found.append(node(f'!"llvm.loop.vectorize.width", i32 {lanes}'))
         return found

@@ -129,6 +129,27 @@ def are_side_by_side(loop: array.LoopOp, facts: LeafFacts) -> bool:
     )
 
 
+def only_adds_in_order(loop: array.LoopOp) -> bool:
+    """Whether all that an innermost loop does with floats is to add what it loads to cells, in order.
+
+    Such sums wait for the one before. Vectors would be loaded, to be taken apart.
+    """
+    cells: set[SSAValue] = set()
+    for op in loop.body.block.ops:
+        if isinstance(op, memref.StoreOp):
+            if not is_cell(op.memref) or not isinstance(op.value.owner, arith.AddfOp):
+                return False
+            cells.add(op.memref)
+        elif isinstance(op, arith.AddfOp):
+            if "ad.adjoint" in op.attributes or not all(
+                isinstance(o.owner, memref.LoadOp) for o in op.operands
+            ):
+                return False
+        elif not isinstance(op, (memref.LoadOp, array.YieldOp, *MOVES)):
+            return False
+    return bool(cells) and all(isinstance(element_of(c), AnyFloat) for c in cells)
+
+
 def is_bounded_by_memory(loop: array.LoopOp) -> bool:
     """Whether each iteration touches an element of its own: then the loop ends where the array does."""
     moving: set[SSAValue] = {loop.induction}

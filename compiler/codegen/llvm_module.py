@@ -24,6 +24,7 @@ import llvmlite.binding as llvm
 from llvmlite import __version__ as llvmlite_version
 
 from .strength_reduction import multiplies_in_loops
+from .vector_width import WIDE, is_wide
 
 LLVM_VERSIONS = ((22, 1),)
 """Those whose options and errors `tests/codegen/test_llvm_errors.py` knows."""
@@ -223,6 +224,8 @@ def quick_passes() -> llvm.ModulePassManager:
 
 
 def machine_of(opt: int, target: Target | None, features: str = "") -> llvm.TargetMachine:
+    if is_wide((target or host()).features):
+        features = ",".join(filter(None, (WIDE, features)))
     if target is None:
         return target_machine(opt, "", features)
     return target_machine(opt, target.cpu, features, target.triple)

@@ -29,7 +29,13 @@ from ..rules import is_whole_array
 from .cold_copies import CHECKED, SMALL, write_apart
 from .entries.conditions import EntryConditions
 from .kernel_state import Descriptor, KernelState, memory_type
-from .leaf_loops import LeafFacts, are_side_by_side, is_bounded_by_memory, leaf_facts
+from .leaf_loops import (
+    LeafFacts,
+    are_side_by_side,
+    is_bounded_by_memory,
+    leaf_facts,
+    only_adds_in_order,
+)
 from .llvm_text import FunctionText, integer
 from .map_nest import combine, identity
 from .memory_to_llvm import RUNTIME_MEMORY, place_in_memory, support_call, takes_scratch
@@ -237,7 +243,11 @@ class LoopWriter(ABC):
             loop,
             following,
             state.loop_properties(
-                parallel_group=parallel, innermost=leaf, since=before if leaf else None
+                parallel_group=parallel,
+                innermost=leaf,
+                since=before if leaf else None,
+                body=loop if parallel else None,
+                scalar=leaf and not state.fastmath and only_adds_in_order(op),
             ),
             (lambda: self.store_accumulators(facts)) if facts.accumulators else None,
         )

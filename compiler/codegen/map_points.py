@@ -154,7 +154,9 @@ def points_loop(
     here = [o for o in nest.outputs if not o.still and not o.buffered and stage.does(o.element)]
     parallel = all(independent(o, last) and not o.in_order for o in here)
     group_ = nest.group if parallel else None
-    properties = state.loop_properties(parallel_group=group_, innermost=True, since=before)
+    properties = state.loop_properties(
+        parallel_group=group_, innermost=True, since=before, body=loop
+    )
     final, left = list(accumulators), text.end_loop(loop, following, properties)
     for k, value in zip(mine, left, strict=False):
         final[k] = value

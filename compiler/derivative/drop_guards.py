@@ -55,6 +55,7 @@ from ..transforms.map_outputs import is_pure
 from .hessian_products import moving_arguments, shadow_arguments
 from .nan_flow import NanFlow, is_float
 from .plain_guards import make_plain
+from .share_reciprocals import share_reciprocals
 from .touched_parts import Part, TouchedParts
 
 BALANCED = (
@@ -78,6 +79,8 @@ class DropGuards(ModulePass):
     name = "drop-guards"
     unchecked: bool = False
     """All is assumed to be finite (`fastmath`): no guard stays, and nothing is looked at."""
+    fused: bool = False
+    """The CPU has a fused multiply-add (`share_reciprocals`)."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.unchecked:
@@ -86,7 +89,7 @@ class DropGuards(ModulePass):
         functions = [one for one in op.ops if isinstance(one, func.FuncOp)]
         for group in groups_of(functions):
             if guards_among(o for f in group for o in every_op(f)):
-                drop_together(group)
+                drop_together(group, fused=self.fused)
 
 
 def groups_of(functions: Sequence[func.FuncOp]) -> list[list[func.FuncOp]]:
@@ -114,7 +117,7 @@ def groups_of(functions: Sequence[func.FuncOp]) -> list[list[func.FuncOp]]:
     return [list(group) for group in groups]
 
 
-def drop_together(group: Sequence[func.FuncOp]) -> None:
+def drop_together(group: Sequence[func.FuncOp], *, fused: bool) -> None:
     """Drop the guards of all functions, or of none; the first one tells whether it is worthwhile."""
     called = (f for f in group if not is_private(f))
     if not all(f.attributes.keys() & {"shadows", "moved"} for f in called):
@@ -131,7 +134,7 @@ def drop_together(group: Sequence[func.FuncOp]) -> None:
     if derivatives[0].worthwhile() and not any(d.may_be_left_halfway() for d in derivatives):
         for derivative in derivatives:
             derivative.check()
-        make_plain(guards)
+        make_plain(share_reciprocals(guards, fused=fused))
 
 
 def can_run_again(function: func.FuncOp) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+
 from xdsl.dialects import func
 
 from ..analysis.effects import is_private
@@ -12,6 +14,8 @@ from ..request import RETRIED, WITHIN_BUDGETS
 from ..sizes.step_sizes import measure_saved, measure_steps, refuse_large
 from .adjoint import expand_derivatives
 
+X86 = ("x86_64", "AMD64")
+
 
 def optimize(c: Compilation) -> None:
     r = c.request
@@ -20,13 +24,22 @@ def optimize(c: Compilation) -> None:
     if r.options.fastmath:
         c.run([DropGuards(unchecked=True)])
     elif r.mode in RETRIED and not (r.options.guards or r.options.sanitize or r.options.launched):
-        c.run([DropGuards()])
+        c.run([DropGuards(fused=has_fused(c))])
     c.run(with_options(c, FOR_KERNELS if r.options.device else OPTIMIZE))
     if r.options.memory:
         if r.mode in (*WITHIN_BUDGETS, "reverse-hvp"):
             measure_budget(c)
         elif r.mode == "vjp":
             refuse_large(c.module, c.built.assumed, r.options.memory)
+
+
+def has_fused(c: Compilation) -> bool:
+    """Whether the CPU has a fused multiply-add: x86 with AVX2, and all others that we know."""
+    from ..codegen.llvm_module import host
+
+    cpu = c.request.options.target or host()
+    x86 = cpu.triple.startswith("x86_64") if cpu.triple else platform.machine() in X86
+    return not c.request.options.device and (not x86 or "fma" in cpu.features)
 
 
 def measure_budget(c: Compilation) -> None:

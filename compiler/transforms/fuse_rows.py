@@ -28,8 +28,8 @@ After::
     func.func @f(%n : index, %x : memref<?xf64>, %y : memref<?xf64>) {
       %0 = arith.constant 0 : index
       %n_1 = arith.maxsi %n, %0 : index
-      %1 = arith.constant 2048 : index
-      %2 = arith.constant 8192 : index
+      %1 = arith.constant 1024 : index
+      %2 = arith.constant 2048 : index
       %3 = arith.cmpi slt, %n_1, %2 : index
       %4 = arith.select %3, %n_1, %1 : index
       %5 = arith.minsi %4, %n_1 : index
@@ -112,6 +112,10 @@ CACHED = 1 << 17
 """The numbers that all buffers hold together (a MB), unless the rows that are read later are more."""
 SMALL = 1 << 13
 """Arrays of fewer numbers are in the first cache as a whole."""
+PART = 1024
+"""The elements of vectors that one step works on: rows of one number cost a step least."""
+SHORT = 1 << 11
+"""Vectors of fewer elements are one step."""
 WIDE = 1 << 16
 """Rows that are longer than this, and are still to be read later, are no better than the whole array."""
 
@@ -253,12 +257,12 @@ class FusedRows:
         all_ = self.times(counts)
         length, lanes = self.length_of_rows(), self.lanes()
         if length is None:
-            rows, size = self.number(BLOCK // lanes), all_
+            rows, size, small = self.number(PART // lanes), all_, SHORT
         else:
             rows = self.put(array.FloorDivOp(self.number(BLOCK // lanes), length))
             rows = self.put(arith.MaxSIOp(rows, self.fitting(length, lanes, behind)))
-            size = self.put(arith.MuliOp(length, all_))
-        whole = self.put(arith.CmpiOp(size, self.number(SMALL // lanes), "slt"))
+            size, small = self.put(arith.MuliOp(length, all_)), SMALL
+        whole = self.put(arith.CmpiOp(size, self.number(small // lanes), "slt"))
         rows = self.put(arith.SelectOp(whole, all_, rows))
         if behind and length is not None:
             wide = self.put(arith.CmpiOp(length, self.number(WIDE // lanes), "sgt"))

@@ -194,6 +194,55 @@ def taken_from(block: Block) -> list[Operation]:
     return ops
 
 
+def load_early(loop: array.LoopOp, alias: AliasAnalysis) -> None:
+    """Move a load that is the same in all iterations of an inner loop before it.
+
+    `x[i, 0]` in the loop over j would be a column for the points, read again and again. Only out of loops
+    that run once at least (as often as one around them), and of memory that the points do not store to.
+    """
+    inner = [op for op in every_op(loop)[1:] if isinstance(op, array.LoopOp)]
+    for one in reversed(inner):
+        if not runs_once(one, loop):
+            continue
+        for op in tuple(one.body.block.ops):
+            if array.is_operation_that_may_raise(op) or op.regions:
+                break  # what follows may rely on it
+            if isinstance(op, memref.LoadOp) and not stores_to(loop, op.memref, alias):
+                moved = dict[Operation, None]()
+                if is_movable(op, one, moved):
+                    for each in moved:
+                        each.detach()
+                        Rewriter.insert_op(each, InsertPoint.before(one))
+
+
+def runs_once(inner: array.LoopOp, loop: array.LoopOp) -> bool:
+    """Whether an inner loop has an iteration wherever the points come to it."""
+    count = None if inner.count is None else array.constant_value(inner.count)
+    around = inner.parent_op()
+    while count is None and isinstance(around, array.LoopOp):
+        if around.count is inner.count:
+            return True
+        around = None if around is loop else around.parent_op()
+    return count is not None and count > 0
+
+
+def is_movable(op: Operation, loop: array.LoopOp, moved: dict[Operation, None]) -> bool:
+    """Whether an op of a loop's body can run before the loop; collects it, and what it needs before it."""
+    for operand in op.operands:
+        owner = operand.owner
+        if operand is loop.induction:
+            return False
+        if isinstance(owner, Operation) and loop.is_ancestor(owner) and owner not in moved:
+            checked = isinstance(owner, array.IndexOp) and owner.unchecked is None
+            known = isinstance(owner, array.IndexOp) or owner.name.startswith("arith.")
+            if checked or not known or owner.parent is not op.parent:
+                return False
+            if not is_movable(owner, loop, moved):
+                return False
+    moved[op] = None
+    return True
+
+
 def load_late(loop: array.LoopOp, alias: AliasAnalysis) -> None:
     """Move each load to the first op that reads what it loads, if nothing stores to that memory between.
 

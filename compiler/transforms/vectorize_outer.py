@@ -86,7 +86,8 @@ of that block run as they were written.
 Kept: loops over `prange`, whose iterations are for threads; loops in which nothing goes step by step, or
 nothing costs more than an addition; loops that read a column of what is not read again, unless each element
 waits for a division, or the like, of the one before; branches that do more than compute; and loops over what
-they overwrite, but for what a point has stored itself.
+they overwrite, but for what a point has stored itself, or only adds to. What a point reads in an inner loop,
+the same in each iteration, is read before that loop (`load_early`).
 """
 
 from __future__ import annotations
@@ -103,12 +104,13 @@ from xdsl.rewriter import Rewriter
 
 from ...dialects import array
 from ...dialects.within import every_op
+from ..analysis.alias import AliasAnalysis
 from ..analysis.point_loops import PointLoop
 from ..rules import evaluates_body
 from .hoist_checks import is_counted
 from .memory_effects import functions
 from .point_blocks import PointBlocks
-from .straight_points import TOTAL, expect_raises, load_late, straighten, unroll_maps
+from .straight_points import TOTAL, expect_raises, load_early, load_late, straighten, unroll_maps
 
 FEW = 16
 """A loop of fewer iterations, where that is known, is no block."""
@@ -192,6 +194,7 @@ def replaced(function: func.FuncOp, loop: array.LoopOp) -> bool:
     expect_raises(copy)
     branches = straighten(copy)
     extremes = unroll_maps(copy)
+    load_early(copy, AliasAnalysis(function))
     worth = False
     if extremes is not None:
         points = PointLoop(function, copy, loop)
@@ -226,7 +229,24 @@ def is_in_place(points: PointLoop) -> bool:
     met = {
         m for m in {op.memref for op in loads} if any(points.alias.may_alias(a, m) for a in visible)
     }
-    return any(op.memref in met and not points.is_own(op) for op in loads)
+    return any(op.memref in met and not points.is_own(op) and not is_added_to(op) for op in loads)
+
+
+def is_added_to(load: memref.LoadOp) -> bool:
+    """What is loaded is only added to, in place: no derivative needs it."""
+    uses = list(load.res.uses)
+    added = uses[0].operation if len(uses) == 1 else None
+    if isinstance(added, arith.SubfOp) and uses[0].index == 1:
+        return False
+    if not isinstance(added, arith.AddfOp | arith.SubfOp) or added.lhs is added.rhs:
+        return False
+    stored = [use.operation for use in added.result.uses]
+    return len(stored) == 1 and all(
+        isinstance(s, memref.StoreOp)
+        and s.memref is load.memref
+        and list(s.indices) == list(load.indices)
+        for s in stored
+    )
 
 
 def is_costly(op: Operation) -> bool:

@@ -449,8 +449,8 @@ func.func @whole_where_a_temporary_is_returned(%n : index, %x : memref<?xf64>, %
 
 // Several tangents go along: a step has as many numbers, and so fewer elements.
 // CHECK-LABEL: @steps_of_vectors_have_as_many_numbers
-// CHECK:         %[[BLOCK:.*]] = arith.constant 256 : index
-// CHECK:         %[[SMALL:.*]] = arith.constant 1024 : index
+// CHECK:         %[[BLOCK:.*]] = arith.constant 128 : index
+// CHECK:         %[[SMALL:.*]] = arith.constant 256 : index
 // CHECK:         arith.cmpi slt, %{{.*}}, %[[SMALL]]
 // CHECK-NEXT:    arith.select %{{.*}}, %{{.*}}, %[[BLOCK]]
 // CHECK:         array.loop %step to %steps

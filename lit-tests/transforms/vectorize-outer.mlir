@@ -340,7 +340,7 @@ func.func @kept_where_points_overwrite_what_they_read(%x : memref<?x?xf64>, %out
     }
     %mine = memref.load %cell[] : memref<f64>
     %before = memref.load %out[%i] : memref<?xf64>
-    %after = arith.addf %before, %mine : f64
+    %after = arith.mulf %before, %mine : f64
     memref.store %after, %out[%i] : memref<?xf64>
     array.yield
   }

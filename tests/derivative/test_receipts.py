@@ -103,7 +103,7 @@ def test_shadows_and_temporaries_are_counted_apart() -> None:
     # The right-hand side has 98 elements, and its last one is stored a step later than computed.
     assert plan.temporary_bytes == before + line + 8 * 99
     # A large one is there block by block.
-    assert receipt(steepen, np.ones(10**6), 1).temporary_bytes == 8 * 10**6 + line + 8 * 2048
+    assert receipt(steepen, np.ones(10**6), 1).temporary_bytes == 8 * 10**6 + line + 8 * 1024
 
 
 def test_shadows_of_shared_memory_count_once() -> None:

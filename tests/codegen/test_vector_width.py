@@ -1,0 +1,102 @@
+"""How wide vectors are: as the registers where that pays, narrower where loops wait for divisions."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mutad import compile
+from mutad.compiler.codegen.llvm_module import host
+from mutad.compiler.codegen.vector_width import is_wide, narrow_lanes
+from mutad.runtime.target import LEVELS
+
+needs_wide = pytest.mark.skipif(not is_wide(host().features), reason="narrower registers")
+
+
+@pytest.fixture(autouse=True)
+def code_for_this_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MUTAD_TARGET_CPU", raising=False)
+
+
+@compile
+def line(x: Any, y: Any) -> Any:
+    x[:] = x * 3.0 + y
+
+
+@compile
+def quotient(x: Any, y: Any) -> Any:
+    x[:] = x / y
+
+
+@compile
+def total(x: Any) -> Any:
+    return x.sum()
+
+
+@compile
+def shares(x: Any) -> Any:
+    x[:] = np.exp(x) / 3.0
+
+
+X, Y = np.linspace(1.0, 2.0, 100), np.linspace(2.0, 3.0, 100)
+
+
+def widths(text: str, operation: str) -> set[int]:
+    return {int(n) for n in re.findall(rf" = {operation} (?:reassoc )?<(\d+) x double>", text)}
+
+
+def test_first_cpus_with_avx512_keep_their_clock() -> None:
+    assert not is_wide(LEVELS["x86-64-v4"])
+    assert not is_wide(LEVELS["x86-64-v3"])
+    assert is_wide(LEVELS["x86-64-v4"] | {"avx512vbmi2"})
+
+
+@needs_wide
+def test_loops_have_vectors_as_wide_as_the_registers() -> None:
+    assert 8 in widths(line.inspect("llvm-opt", X, Y), "fmul")
+
+
+@needs_wide
+def test_loops_that_wait_for_divisions_have_not() -> None:
+    assert widths(quotient.inspect("llvm-opt", X, Y), "fdiv") == {4}
+
+
+@needs_wide
+def test_sums_have_as_many_partial_sums_as_with_narrow_vectors() -> None:
+    text = total.inspect("llvm-opt", X)
+    assert len(re.findall(r"= phi <8 x double>", text)) == 2
+
+
+@needs_wide
+def test_divisions_beside_functions_stay_with_them() -> None:
+    assert 8 in widths(shares.inspect("llvm-opt", X), "fdiv")
+
+
+def test_lanes_of_single_precision() -> None:
+    assert narrow_lanes(["  %v.1 = fdiv float %a, %b"]) == 8
+    assert narrow_lanes(["  %v.1 = fdiv double %a, %b"]) == 4
+    assert narrow_lanes(["  %v.1 = call double @llvm.sqrt.f64(double %a)"]) == 4
+    assert narrow_lanes(["  %v.1 = fmul double %a, %b"]) is None
+    line = ["  %v.1 = fmul double %a, %b"]
+    assert narrow_lanes([*line * 20, "  %v.1 = fdiv double %a, %b"]) is None
+    called = ["  %v.1 = fdiv double %a, %b", "  %v.2 = call double @exp(double %v.1)"]
+    assert narrow_lanes(called) is None
+
+
+def late(x: Any, y: Any) -> Any:
+    for i in range(1, x.size):
+        x[i] = x[i - 1] / y[i] + np.sqrt(y[i])
+    for i in range(x.size):
+        if y[i] > 1.5:
+            x[i] = x[i] // y[i]
+    x[:] = np.floor(x / y) % y + np.cbrt(x) / y
+    return (x / y).sum()
+
+
+def test_nothing_is_said_of_loops_that_stay_scalar(capfd: pytest.CaptureFixture[str]) -> None:
+    """LLVM prints a remark about each loop of which it was told a width, and makes no vectors."""
+    compile(late, grad=True, cache=False).grad(X.copy(), Y.copy(), wrt=("x", "y"))
+    assert "remark" not in capfd.readouterr().err
