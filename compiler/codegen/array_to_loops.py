@@ -23,21 +23,22 @@ What is decided here, because LLVM cannot decide it:
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from xdsl.dialects.builtin import VectorType
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import array
 from .gather_maps import Part, lower_gather
-from .kernel_state import Descriptor, KernelState, lanes_of, value_type
+from .kernel_state import KernelState, lanes_of, value_type
 from .llvm_text import integer
 from .map_nest import (
     Nest,
     Operand,
     Output,
     identity,
+    is_float,
     registers,
     registers_begun,
     step_rows,
@@ -57,7 +58,7 @@ def lower_map(state: KernelState, op: array.MapOp, part: Part | None = None) -> 
     if any((n := integer(e)) is not None and n <= 0 for e in extents):
         return
     before = state.side_by_side
-    state.side_by_side = not all(map(is_short, extents))
+    state.side_by_side = None if all(map(is_short, extents)) else True
     lower_points(state, op, extents, part)
     state.side_by_side = before
 
@@ -66,11 +67,10 @@ def lower_points(
     state: KernelState, op: array.MapOp, extents: list[str], part: Part | None
 ) -> None:
     descriptors = [state.memrefs[m] for m in (*op.ins, *op.outs)]
+    order = loop_order(state, op, extents)
     if op.gathers is not None:
-        order = loop_order(extents, descriptors, len(op.ins))
         lower_gather(state, op, op.gathers, order, part)
         return
-    order = loop_order(extents, descriptors, len(op.ins))
     memrefs = [*op.ins, *op.outs]
     operands = [
         Operand(m, d.element, [d.strides[axis] for axis in order], state.scopes.tags(m), d.pointer)
@@ -125,14 +125,20 @@ def where_not_empty(nest: Nest) -> Generator[None]:
     text.start(done)
 
 
-def loop_order(extents: list[str], operands: list[Descriptor], inputs: int) -> list[int]:
+def loop_order(state: KernelState, op: array.MapOp, extents: list[str]) -> list[int]:
     """The axes from the outermost loop to the innermost; axes of extent 1 have no loop.
 
-    Unit strides decide the innermost; an operand that is reduced or broadcast counts half.
+    Unit strides decide the innermost; an operand that is reduced or broadcast counts half. Of a sum only what
+    is read counts: that something is saved beside it must not change the order of its terms.
     """
     axes = [a for a in range(len(extents)) if extents[a] != "1"]
     if len(axes) < 2:
         return axes
+    outs = [state.memrefs[m] for m in op.outs]
+    sums = (is_free_sum(k, o.element, o.strides) for k, o in zip(op.out_kinds, outs, strict=True))
+    operands = [state.memrefs[m] for m in op.ins]
+    if not any(sums):
+        operands += outs
 
     def score(axis: int) -> int:
         total = 0
@@ -148,8 +154,12 @@ def loop_order(extents: list[str], operands: list[Descriptor], inputs: int) -> l
 
 
 def collapse(nest: Nest) -> None:
-    """Merge loops that all operands walk without a gap."""
+    """Merge loops that all operands walk without a gap.
+
+    A sum in a free order is that of rows, or of all elements: which, must not depend on where its terms lie.
+    """
     text = nest.state.text
+    is_sum = any(is_free_sum(o.kind, o.element, o.strides) for o in nest.outputs)
     inner = len(nest.extents) - 1
     proved = "true"
     while inner > 0:
@@ -159,7 +169,7 @@ def collapse(nest: Nest) -> None:
             step = text.mul(nest.extents[inner], o.strides[inner])
             flags.append(same(nest.state, o.strides[outer], step))
         proved = text.both([proved, *dict.fromkeys(flags)])
-        if proved == "false":
+        if proved == "false" or (is_sum and proved != "true"):
             return
         total = text.mul(nest.extents[outer], nest.extents[inner])
         if proved == "true":
@@ -223,6 +233,11 @@ def place_outputs(nest: Nest) -> None:
                 o.in_order = lanes_of(o.element) > 1
                 o.buffered = not o.in_order
                 break
+
+
+def is_free_sum(kind: str, element: Attribute, strides: Sequence[str]) -> bool:
+    """Whether an output has the sum, or the product, of the floats of several points."""
+    return kind in ("add", "mul") and "0" in strides and is_float(element)
 
 
 def is_short(count: str) -> bool:

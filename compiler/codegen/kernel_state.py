@@ -214,8 +214,9 @@ class KernelState:
     in_vectors: bool = False
     """Numbers that vector loops leave at their end go through vector functions: in gradients, which have the
     same bits within a budget, whose steps are other loops."""
-    side_by_side: bool = False
-    """Within a loop of which LLVM may compute several iterations at once, with vector functions."""
+    side_by_side: bool | None = False
+    """Within a loop of which LLVM may compute several iterations at once, with vector functions. None: that
+    depends on what LLVM unrolls."""
     plain: bool = False
     """Within a run whose results are looked at (`unguarded_runs`): zeros are not strong."""
 

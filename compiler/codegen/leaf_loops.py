@@ -115,7 +115,9 @@ def leaf_facts(
     rest = [a for a, p in found if p not in places]
     writes = [a for a in rest if a.kind == "write"]
     parallel = not any(conflicts.across(w, a) for w in writes for a in rest)
-    carried = any(a.op not in additions for a, p in found if p in places)
+    carried = any(
+        a.kind == "read" and a.op not in additions for a, p in found if p in places
+    )  # what is only stored no iteration takes from the one before
     return LeafFacts(tuple(accumulators), constants, parallel, carried or not parallel)
 
 

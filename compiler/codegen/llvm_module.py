@@ -16,7 +16,7 @@ import platform
 import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Protocol, TypeVar
 
@@ -104,15 +104,23 @@ class Vectorized:
     anything: bool = True
     branches: bool = True
     """Also loops with branches, under masks."""
+    spread: bool = False
+    """Where a stride turns out to be 1, a sum has the order that it has elsewhere."""
 
     @property
     def options(self) -> dict[str, str]:
+        versions = {"-enable-mem-access-versioning": "false"} if self.spread else {}
         return {
             "-force-ordered-reductions": "true",
             "-force-tail-folding-style": "none",
             "-enable-if-conversion": str(self.branches).lower(),
+            **versions,
         }
 
+
+SPREAD = "!mutad.spread = !{}"
+"""In modules with arguments that are not contiguous row by row: steps within a budget run on contiguous
+copies of them, and add up in the same order."""
 
 NOTHING = Vectorized(anything=False, branches=False)
 ATTEMPTS = (Vectorized(), Vectorized(branches=False), NOTHING)
@@ -122,6 +130,7 @@ DEFAULTS = {
     "-force-ordered-reductions": str(platform.machine() not in ("x86_64", "AMD64")).lower(),
     "-force-tail-folding-style": "data-without-lane-mask",
     "-enable-if-conversion": "true",
+    "-enable-mem-access-versioning": "true",
     "-disable-lsr": "false",
 }
 """What LLVM does for the CPU that we run on when it is not asked."""
@@ -134,8 +143,9 @@ def options_of(vectorized: Vectorized) -> Generator[None]:
 
     Ordered reductions: the terms of a sum that must stay in order (`total += math.sqrt(v)`) are computed as
     vectors, and added one by one; LLVM itself does so on other CPUs than x86. Tail folding: loops of few
-    trips would be vectorized under masks. (The same for every target: an option that was set once overrides
-    what LLVM would do for a CPU.) Each takes a while to set: where nothing becomes vectors none is.
+    trips would be vectorized under masks. Access versioning: see `SPREAD`. (The same for every target: an
+    option that was set once overrides what LLVM would do for a CPU.) Each takes a while to set: where nothing
+    becomes vectors none is.
     """
     if not vectorized.anything:
         yield
@@ -160,8 +170,9 @@ def reset_options(values: dict[str, str]) -> None:
 
 def optimized(text: str, opt: int = 3, target: Target | None = None) -> llvm.ModuleRef:
     """The module after LLVM's pipeline for `opt` (0 to 3)."""
+    spread = SPREAD in text
     for vectorized in ATTEMPTS if opt >= 2 else (NOTHING,):
-        module = after_passes(text, opt, target, vectorized)
+        module = after_passes(text, opt, target, replace(vectorized, spread=spread))
         if not made_anew(module):
             return module
     raise AssertionError("LLVM reads memory under masks where nothing is vectorized")

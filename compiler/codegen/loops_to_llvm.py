@@ -231,9 +231,10 @@ class LoopWriter(ABC):
         )
         self.bind_carried(op.body_carried, op, moving, list(loop.values))
         self.begin_iteration(op, loop.counter)
-        state.side_by_side = leaf and are_side_by_side(op, facts)
+        around = state.side_by_side
+        state.side_by_side = are_side_by_side(op, facts) if leaf else None
         self.loop_body(op, vectors=leaf and facts.parallel and may_be_vector_code(op))
-        state.side_by_side = False
+        state.side_by_side = around
         self.state.group = ""
         if not leaf:
             self.poll_iteration(op)

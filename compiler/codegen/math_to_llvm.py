@@ -63,13 +63,16 @@ def call_libm(
     """A call that LLVM may vectorize; `alike`: one whose bits do not depend on whether it does.
 
     In a gradient's loop that LLVM may vectorize the numbers that are left at the end have the bits of the
-    others: which are left depends on what is around. Powers by a constant LLVM writes as products.
+    others: which are left depends on what is around. Where it is certain that LLVM may not, there are no
+    vector versions, for LLVM would pair calls of straight code. Powers by a constant LLVM writes as products.
     """
     symbol = function if type_ == "double" else f"{function}f"
     found = vector_math.variants(symbol, state.features)
     constant = any(a.startswith("0x") for a in args)
-    in_vectors = state.in_vectors and state.side_by_side and not constant
-    if found and (alike or in_vectors):
+    same_bits = state.in_vectors and not constant
+    if same_bits and not alike and state.side_by_side is False:
+        found = ()
+    if found and (alike or (same_bits and state.side_by_side)):
         symbol, found = one_version.calls(state, symbol, type_, found)
     else:
         parameters = ", ".join([type_] * len(args))

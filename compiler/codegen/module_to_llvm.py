@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, StridedLayoutAttr
 
 from ...dialects import activation
 from ..analysis.effects import is_private
@@ -21,6 +21,7 @@ from .handles import Record
 from .kernel_memory import KernelMemory
 from .kernel_module import SIZES, KernelText, module_text
 from .kernel_state import KernelState
+from .llvm_module import SPREAD
 
 
 def kernel_text(
@@ -38,6 +39,8 @@ def kernel_text(
     public, private = functions_of(module)
     kernels = [f for f in public if SIZES not in f.attributes]
     before, state = private_text(private, options, memory, subject)
+    if any(map(takes_spread, kernels)):
+        before.append([SPREAD])
     if len(kernels) == 2:
         return either_text(kernels, public[0], before, state, options, subject)
     (function,) = kernels
@@ -48,6 +51,12 @@ def kernel_text(
         # Without lines: what calls it has none, and would have those of another function once it is inlined.
         definitions.append([without_lines(part) for part in beside.write()])
     return module_text(writer.state, definitions, writer.result_slots)
+
+
+def takes_spread(kernel: func.FuncOp) -> bool:
+    """Whether an argument is not contiguous row by row."""
+    types = (a.type for a in kernel.args)
+    return any(isinstance(t, MemRefType) and isinstance(t.layout, StridedLayoutAttr) for t in types)
 
 
 def writer_for(memory: KernelMemory) -> type[KernelWriter]:

@@ -47,7 +47,7 @@ def axes_of(state: KernelState, op: array.MapOp) -> Axes | None:
     if not extents or (math.isfinite(most) and is_small(repr(most * cost_of_point(op)))):
         return None
     outs = [state.memrefs[m] for m in op.outs]
-    order = loop_order(extents, [state.memrefs[m] for m in (*op.ins, *op.outs)], len(op.ins))
+    order = loop_order(state, op, extents)
     if not outputs_apart(state, op):
         return None
     reduced = [

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import numpy as np
 import pytest
 
@@ -232,3 +235,40 @@ def test_loops_over_elements_end_with_them() -> None:
         return x
 
     assert "%chunk" not in over_elements.inspect("llvm", np.ones(4))
+
+
+def test_functions_beside_what_each_iteration_stores_again_are_side_by_side() -> None:
+    """Nothing reads what the loop stores to one place, so no iteration waits for another one."""
+
+    def waves(x, last):
+        for i in range(x.size):
+            x[i] = np.sin(x[i])
+            last[0] = x[i]
+        return x.sum()
+
+    compiled = mutad.compile(waves, grad=True, opt=3)
+    code = compiled.inspect("llvm", np.ones(9), np.ones(1), wrt=("x", "last"))
+    assert "call double @mutad_sin(" in code
+    assert "call double @sin(" not in code
+
+
+def test_functions_of_a_recurrence_have_no_vector_versions() -> None:
+    """LLVM would pair two calls in one place, and not in another one; primals are left to it."""
+
+    def chain(x):
+        s = 0.5
+        for i in range(x.size):
+            s = math.sin(s) * x[i]
+        return s
+
+    compiled = mutad.compile(chain, grad=True, opt=3)
+    gradient, primal = (
+        compiled.inspect("llvm", np.ones(9), wrt="x"),
+        compiled.inspect("llvm", np.ones(9)),
+    )
+    for code, expected in ((gradient, False), (primal, True)):
+        groups = re.findall(r"call double @sin\(.*\) (#\d+)", code)
+        assert groups
+        for group in groups:
+            (line,) = re.findall(rf"^attributes {group} = .*$", code, re.MULTILINE)
+            assert ("vector-function-abi-variant" in line) == expected

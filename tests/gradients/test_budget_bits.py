@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from budget_programs import compiled, least_of, outcome
+from budget_programs import compiled, growing_steps, least_of, outcome
 
 from mutad.runtime.target import VARIABLE, runnable
 
@@ -64,17 +64,70 @@ def shares(x: Array, w: Array, steps: int) -> float:
     return (x * x).sum()
 
 
+def sine_chain_until(x: Array, a: float, b: float) -> float:
+    """Steps are single iterations: two calls of one function stand side by side in straight code."""
+    state, total = 0.5, 0.0
+    for i in range(x.size):
+        state = a * math.sin(state) + b * math.cos(x[i] * state)
+        total += state * x[i]
+        if total > 1e9:
+            break
+    return total
+
+
+def spread(x: Array, w: Array, steps: int) -> float:
+    """Sums over arguments, where they lie and in the contiguous copies of steps."""
+    for _ in range(steps):
+        x[:] = np.sin(x) * (x * w).sum() * 0.01 + x * w
+        w *= 0.99 + 0.001 * np.sqrt((x * x).sum())
+    return (x * x).sum()
+
+
+def rows_and_columns(m: Array, steps: int) -> float:
+    """Rows are summed up beside what is saved, and alone; copies are one row."""
+    for _ in range(steps):
+        r, c = m.sum(axis=1), np.mean(m * m, axis=0)
+        m *= 0.9 + 0.01 * np.sin(r)[:, None] * c[None, :]
+    return (m * m).sum()
+
+
+def orthogonal_columns(a: Array, steps: int) -> float:
+    for _ in range(steps):
+        for k in range(a.shape[1]):
+            for j in range(k):
+                a[:, k] -= 0.1 * a[:, j] * np.dot(a[:, j], a[:, k])
+        a += 0.01 * a * a
+    return (a * a).sum()
+
+
+def every_second(a: Array) -> Array:
+    view = np.zeros([2 * n for n in a.shape])[tuple(slice(None, None, 2) for _ in a.shape)]
+    view[...] = a
+    return view
+
+
+def transposed(a: Array) -> Array:
+    return a.T.copy().T
+
+
 PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
     (sine_chain, (CHANCE.uniform(0.5, 1.5, 300), 0.8, 0.3), ("x", "a", "b")),
     (cells, (CHANCE.normal(size=(12, 19)), CHANCE.normal(size=(2, 19))), ("weights",)),
     (gates, (CHANCE.normal(size=(12, 19)), CHANCE.normal(size=(2, 19))), ("weights",)),
     (shares, (CHANCE.normal(size=(9, 70)), CHANCE.normal(size=(70, 70)) / 9, 3), ("x", "w")),
+    (sine_chain_until, (CHANCE.uniform(0.5, 1.5, 300), 0.8, 0.3), ("x", "a", "b")),
+    (growing_steps, (CHANCE.uniform(0.2, 0.9, 30), 25), ("u",)),
+    (spread, (CHANCE.uniform(0.2, 0.9, 77)[::-1], CHANCE.uniform(0.2, 0.9, 77), 9), ("x", "w")),
+    (spread, (every_second(CHANCE.uniform(0.2, 0.9, 77)), CHANCE.uniform(0.2, 0.9, 77), 9), ("x",)),
+    (orthogonal_columns, (transposed(CHANCE.normal(size=(45, 13)) / 3), 5), ("a",)),
 ]
 
 
 @pytest.mark.parametrize("cpu", HERE)
 @pytest.mark.parametrize(
-    ("function", "arguments", "wrt"), PROGRAMS, ids=[row[0].__name__ for row in PROGRAMS]
+    ("function", "arguments", "wrt"),
+    PROGRAMS,
+    ids=[f"{k}-{row[0].__name__}" for k, row in enumerate(PROGRAMS)],
 )
 def test_vector_code_of_steps_has_the_bits_of_the_loop(
     function: Callable[..., Any],
@@ -86,6 +139,18 @@ def test_vector_code_of_steps_has_the_bits_of_the_loop(
     monkeypatch.setenv(VARIABLE, cpu)
     _, found = least_of(function, arguments, wrt, opt=3)
     assert found == outcome(compiled(function, None, 3), arguments, wrt)
+
+
+@pytest.mark.parametrize("cpu", [cpu for cpu in HERE if cpu != "x86-64-v2"])
+@pytest.mark.parametrize("laid_out", [np.array, every_second, transposed])
+def test_so_have_rows_and_columns(
+    laid_out: Callable[[Array], Array], cpu: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """(With vectors of two numbers LLVM may find that elements which lie apart are not worth them.)"""
+    monkeypatch.setenv(VARIABLE, cpu)
+    given = laid_out(CHANCE.uniform(0.2, 0.9, (35, 29))), 7
+    _, found = least_of(rows_and_columns, given, ("m",), opt=3)
+    assert found == outcome(compiled(rows_and_columns, None, 3), given, ("m",))
 
 
 sys.path.append(str(Path(__file__).parents[2]))

@@ -287,6 +287,8 @@ def test_options_are_as_they_were():
     before = str(left_to_itself(TAKEN))
     optimized(TAKEN, 3, AVX512)
     assert str(left_to_itself(TAKEN)) == before
+    optimized(f"{TAKEN}\n{llvm_module.SPREAD}\n", 3, AVX512)
+    assert str(left_to_itself(TAKEN)) == before
     set_options(llvm_module.DEFAULTS)
     assert str(left_to_itself(TAKEN)) == before
 
