@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import budgets, keys
+from .user_tracebacks import concise
 from .vjp import Handle
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def rows_by(dispatcher: Dispatcher, found: Specialization) -> Callable[..., Any]
         chosen = names[0] if single else names
         return dispatcher.method("jacobian", *values, wrt=chosen, mode="reverse")
 
+    @concise
     def rows(single: bool, *values: Any) -> Any:
         if any(values[p].size * lanes > MOST for p in wrt):
             return in_python(single, values)

@@ -117,7 +117,7 @@ def without_own_frames(at: TracebackType | None) -> TracebackType | None:
 OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
 GENERATED = "<mutad: "
 """How the names of files begin in which functions are that this package writes."""
-CALL_FOREIGN = {f"{__package__}.{name}" for name in ("foreign", "gradient_check", "rule_check")}
+CALL_FOREIGN = {f"{__package__}.{name}" for name in ("foreign", "checked_gradient", "rule_check")}
 """The modules that call functions of the user's in Python."""
 ABOUT_CALLS = (AttributeError, OnDevice, OverflowError, RuntimeError, TypeError, ValueError)
 RAISE = dis.opmap["RAISE_VARARGS"]

@@ -114,6 +114,7 @@ def recorder(dispatcher: Dispatcher, found: Specialization, arguments: tuple[str
     same: dict[str, Any] = {"found": found, "names": names, "keys": arguments, "overlaps": ()}
     same |= {"wrt": positions, "form": ONE, "entry": entry, "shadowed": named}
 
+    @concise
     def record(single: bool, *values: Any) -> tuple[Any, Back]:
         handle = Handle(words, drop)
         try:
