@@ -71,7 +71,8 @@ def module_text(
             ' section "llvm.metadata"'
         )
     parts += [f"attributes #{n} = {{ {a} }}" for a, n in state.attributes.items()]
-    if is_wide(state.features) and width_pays(state.leaves):
+    # A gradient has the same bits within a budget, where its loops are others: width must not hang on them.
+    if is_wide(state.features) and (state.in_vectors or width_pays(state.leaves)):
         state.metadata.nodes = [in_wide_vectors(node) for node in state.metadata.nodes]
         state.metadata.named.append(IN_WIDE_VECTORS)
     parts += [*state.metadata.named, *state.metadata.nodes]

@@ -388,6 +388,7 @@ class KernelState:
         since: LastBits | None = None,
         body: OpenLoop | None = None,
         scalar: bool = False,
+        chained: bool = False,
     ) -> list[str]:
         """Metadata operands of a loop's latch.
 
@@ -398,7 +399,8 @@ class KernelState:
         it by what is around the loop, and the same code would compute other numbers elsewhere (`since`: what
         was written before the loop).
 
-        `body`: the loop, as it is written so far; `scalar`: vectors gain nothing.
+        `body`: the loop, as it is written so far; `scalar`: vectors gain nothing; `chained`: its
+        iterations wait for each other.
         """
         node = self.metadata.node
         no_unroll = [node('!"llvm.loop.unroll.disable"')]
@@ -407,7 +409,8 @@ class KernelState:
         if innermost and body is not None:
             lines = self.text.lines[body.phis + 1 :]
             branches = body.body != self.text.block
-            slow = narrow_lanes(lines) is not None or (branches and parallel_group is None)
+            slow = narrow_lanes(lines) is not None or chained
+            slow = slow or (branches and parallel_group is None)
             self.leaves.append(Leaf(self.map_depth or self.text.depth, work_of(lines), not slow))
         found = [] if innermost else no_unroll
         if scalar:

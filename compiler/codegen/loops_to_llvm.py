@@ -248,6 +248,7 @@ class LoopWriter(ABC):
                 innermost=leaf,
                 since=before if leaf else None,
                 body=loop,
+                chained=facts.chained,
                 scalar=leaf and not state.fastmath and only_adds_in_order(op),
             ),
             (lambda: self.store_accumulators(facts)) if facts.accumulators else None,

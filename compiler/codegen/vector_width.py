@@ -5,11 +5,13 @@ by vectors of 512: stencils in the first-level cache take 0.6x to 0.8x of the ti
 points 0.7x to 0.9x. What they cost is paid by all code: sums and products of 512 bits lower the clock. On a
 Xeon of today a chain of integer multiplications takes 1.07x of the time when eight of them run every 20
 microseconds. (Loads, stores and logic of 512 bits lower nothing.) So a module has wide vectors only if most
-of the work of its innermost loops gains (`width_pays`). Two kinds of loops do not:
+of the work of its innermost loops gains (`width_pays`), or if it has a gradient: its last bits, which hang on
+the width, are the same within a budget, whose loops are others. Two kinds of loops do not gain:
 
 - One that waits for divisions or roots, with little else to do: these take twice as long on twice as many
   numbers, and what comes behind them waits longer. Its vectors stay at 256 bits in any case.
-- One with branches that stays scalar: subscripts that the data decide, checks that may fail.
+- One that stays scalar: iterations that read what the one before wrote, subscripts that the data decide,
+  checks that may fail.
 
 A sum is as long as four vectors of 256 bits side by side, or two of 512, so that as little is left at its
 end, and it has as many partial sums. Which loops wait for memory is not known here.

@@ -128,6 +128,30 @@ def solve(x: Any, rows: Any) -> Any:
     return rows.sum()
 
 
+@compile
+def chain(x: Any) -> Any:
+    """Elements that wait for the one before, a sum beside them."""
+    for i in range(2, x.size):
+        x[i] = 0.5 * (x[i] + x[i - 1]) - x[i - 2]
+    return x.sum()
+
+
+@compile
+def delayed(x: Any) -> None:
+    """Nothing waits: each element reads old ones."""
+    left = x[0]
+    for i in range(1, x.size - 1):
+        middle = x[i]
+        x[i] = 0.5 * (left + x[i + 1]) - middle
+        left = middle
+
+
+@needs_wide
+def test_modules_that_wait_for_elements_have_no_wide_vectors() -> None:
+    assert "<8 x double>" not in chain.inspect("llvm-opt", X)
+    assert 8 in widths(delayed.inspect("llvm-opt", X), "fmul")
+
+
 @needs_wide
 def test_modules_whose_work_stays_narrow_have_no_wide_vectors_at_all() -> None:
     rows = np.ones((4, 100))
