@@ -33,6 +33,7 @@ from .transforms.drop_overwritten import DropOverwritten
 from .transforms.eliminate_common import EliminateCommon
 from .transforms.eliminate_dead_stores import EliminateDeadStores
 from .transforms.exchange_arrays import ExchangeArrays
+from .transforms.exchange_copied import ExchangeCopied
 from .transforms.fold_bounds import FoldBounds
 from .transforms.fold_constants import FoldConstants
 from .transforms.forward_stores import ForwardStores
@@ -157,6 +158,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     HoistAllocs(),  # nothing allocates inside of loops
     EliminateCommon(),
     ExchangeArrays(),  # both arrays are there before the loop, and nothing shares their memory yet
+    ExchangeCopied(),  # as exchange-arrays
     ReuseAllocs(),  # shadows take the memory of dead temporaries of the forward sweep
     PeelBoundaries(),  # reordering and vectorization need a body without branches
     TransposeRows(),  # transposed rows need no assumption about their length
@@ -207,6 +209,7 @@ FOR_KERNELS = tuple(one for one in OPTIMIZE if not isinstance(one, FOR_CACHES))
 
 OF_THE_LAST = (
     *(AssumeLengths, RaiseAdjoints, GatherAdds, StoreFirst, HoistAllocs, ExchangeArrays),
+    ExchangeCopied,
     *(ReuseAllocs, DropArgumentFills, *FOR_CACHES),
 )
 """Passes that run behind the last derivative alone."""
@@ -223,6 +226,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     AssumeLengths,
     EliminateCommon,
     ExchangeArrays,
+    ExchangeCopied,
     FoldConstants,
     PromoteScalars,
     PeelBoundaries,

@@ -32,7 +32,7 @@ from xdsl.ir import Attribute, SSAValue
 from ...dialects import array
 from .gather_maps import Part, lower_gather
 from .kernel_state import KernelState, lanes_of, value_type
-from .llvm_text import integer
+from .llvm_text import integer, is_few
 from .map_nest import (
     Nest,
     Operand,
@@ -57,10 +57,11 @@ def lower_map(state: KernelState, op: array.MapOp, part: Part | None = None) -> 
     extents = [state.scalar(e) for e in op.extents] if part is None else list(part.extents)
     if any((n := integer(e)) is not None and n <= 0 for e in extents):
         return
-    before = state.side_by_side
+    before = state.side_by_side, state.map_depth
     state.side_by_side = None if all(map(is_short, extents)) else True
+    state.map_depth = state.text.depth + sum(not is_few(n) for n in extents)
     lower_points(state, op, extents, part)
-    state.side_by_side = before
+    state.side_by_side, state.map_depth = before
 
 
 def lower_points(

@@ -10,6 +10,7 @@ from .debug_info import around
 from .kernel_state import KernelState
 from .support import library
 from .support.functions import DECLARATIONS, functions_text
+from .vector_width import IN_WIDE_VECTORS, in_wide_vectors, is_wide, width_pays
 
 SIZES = "work_size"
 """The attribute of a function that computes the bytes of a kernel's work area, and the end of its name."""
@@ -70,6 +71,10 @@ def module_text(
             ' section "llvm.metadata"'
         )
     parts += [f"attributes #{n} = {{ {a} }}" for a, n in state.attributes.items()]
+    # A gradient has the same bits within a budget, where its loops are others: width must not hang on them.
+    if is_wide(state.features) and (state.in_vectors or width_pays(state.leaves)):
+        state.metadata.nodes = [in_wide_vectors(node) for node in state.metadata.nodes]
+        state.metadata.named.append(IN_WIDE_VECTORS)
     parts += [*state.metadata.named, *state.metadata.nodes]
     return KernelText(
         "\n".join([*parts, *supporting]) + "\n",

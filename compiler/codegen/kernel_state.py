@@ -23,7 +23,7 @@ from ..analysis.alias import AliasAnalysis
 from ..diagnostics import line_of
 from .kernel_memory import KernelMemory
 from .llvm_text import FunctionText, Metadata, OpenLoop, integer
-from .vector_width import is_wide, narrow_lanes
+from .vector_width import Leaf, is_wide, narrow_lanes, work_of
 
 if TYPE_CHECKING:
     from .alias_scopes import AliasScopes
@@ -186,6 +186,10 @@ class KernelState:
     """By what it does, the name of the function of a map (`outlined_maps`)."""
     support: set[str] = field(default_factory=set[str])
     """Support functions in use."""
+    map_depth: int = 0
+    """Within a map how deep its points are: axes that become one loop are as many."""
+    leaves: list[Leaf] = field(default_factory=list[Leaf])
+    """The innermost loops of the module so far."""
     attributes: dict[str, int] = field(default_factory=dict[str, int])
     buffers: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
     """Stack buffers of maps, by length and number, shared by all maps of the kernel."""
@@ -384,6 +388,7 @@ class KernelState:
         since: LastBits | None = None,
         body: OpenLoop | None = None,
         scalar: bool = False,
+        chained: bool = False,
     ) -> list[str]:
         """Metadata operands of a loop's latch.
 
@@ -394,12 +399,19 @@ class KernelState:
         it by what is around the loop, and the same code would compute other numbers elsewhere (`since`: what
         was written before the loop).
 
-        `body`: the loop, as it is written so far; `scalar`: vectors gain nothing.
+        `body`: the loop, as it is written so far; `scalar`: vectors gain nothing; `chained`: its
+        iterations wait for each other.
         """
         node = self.metadata.node
         no_unroll = [node('!"llvm.loop.unroll.disable"')]
         if self.scalar_only:
             return [node('!"llvm.loop.vectorize.enable", i1 false'), *no_unroll]
+        if innermost and body is not None:
+            lines = self.text.lines[body.phis + 1 :]
+            branches = body.body != self.text.block
+            slow = narrow_lanes(lines) is not None or chained
+            slow = slow or (branches and parallel_group is None)
+            self.leaves.append(Leaf(self.map_depth or self.text.depth, work_of(lines), not slow))
         found = [] if innermost else no_unroll
         if scalar:
             return [node('!"llvm.loop.vectorize.enable", i1 false'), *found]
@@ -407,7 +419,6 @@ class KernelState:
             found.append(node(f'!"llvm.loop.parallel_accesses", {parallel_group}'))
         wide = is_wide(self.features)
         if since is not None and (vectors := self.last_bits.side_by_side(since)):
-            vectors = min(vectors, 2) if wide else vectors
             found.append(node(f'!"llvm.loop.interleave.count", i32 {vectors}'))
         if (
             wide

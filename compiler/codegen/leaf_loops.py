@@ -59,6 +59,8 @@ class LeafFacts:
     parallel: bool = False
     sequential: bool = False
     """Some iteration computes with what another one writes, or does more than to compute."""
+    chained: bool = False
+    """Some iteration may read what one before it writes to an array."""
 
 
 def leaf_facts(
@@ -95,7 +97,7 @@ def leaf_facts(
         return LeafFacts()
     conflicts = Conflicts(loop, dependence, [a for a, _ in found])
     if conflicts.pairs() > PAIRS:
-        return LeafFacts()
+        return LeafFacts(chained=True)
     additions = additions_in(loop, dependence.alias.may_alias, fastmath)
     accumulators: list[Accumulator] = []
     for place in dict.fromkeys(p for a, p in found if a.kind == "write"):
@@ -118,7 +120,9 @@ def leaf_facts(
     carried = any(
         a.kind == "read" and a.op not in additions for a, p in found if p in places
     )  # what is only stored no iteration takes from the one before
-    return LeafFacts(tuple(accumulators), constants, parallel, carried or not parallel)
+    reads = [a for a in rest if a.kind == "read"]
+    chained = not parallel and any(conflicts.flows(w, r) for w in writes for r in reads)
+    return LeafFacts(tuple(accumulators), constants, parallel, carried or not parallel, chained)
 
 
 def are_side_by_side(loop: array.LoopOp, facts: LeafFacts) -> bool:
@@ -204,6 +208,10 @@ class Conflicts:
             return False
         meet = self._dependence.may_meet
         return meet(a, b, self._loop) or meet(b, a, self._loop)
+
+    def flows(self, write: Access, read: Access) -> bool:
+        """Into a later iteration."""
+        return self.near(write, read) and self._dependence.may_meet(write, read, self._loop)
 
     def ever(self, a: Access, b: Access) -> bool:
         """In any iterations; in one of them it is the same question in both orders."""

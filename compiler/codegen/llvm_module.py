@@ -24,7 +24,7 @@ import llvmlite.binding as llvm
 from llvmlite import __version__ as llvmlite_version
 
 from .strength_reduction import multiplies_in_loops
-from .vector_width import WIDE, is_wide
+from .vector_width import IN_WIDE_VECTORS, WIDE
 
 LLVM_VERSIONS = ((22, 1),)
 """Those whose options and errors `tests/codegen/test_llvm_errors.py` knows."""
@@ -182,7 +182,7 @@ def after_passes(
     text: str, opt: int, target: Target | None, vectorized: Vectorized
 ) -> llvm.ModuleRef:
     """The module has a context of its own: what LLVM interns (types, constants, metadata) is gone with it."""
-    machine = machine_of(opt, target)
+    machine = machine_of(opt, target, wide=IN_WIDE_VECTORS in text)
     module = parsed(text, machine)
     with passes(machine, opt, vectorized) as (manager, builder), options_of(vectorized):
         manager.run(module, builder)
@@ -234,8 +234,11 @@ def quick_passes() -> llvm.ModulePassManager:
     return manager
 
 
-def machine_of(opt: int, target: Target | None, features: str = "") -> llvm.TargetMachine:
-    if is_wide((target or host()).features):
+def machine_of(
+    opt: int, target: Target | None, features: str = "", *, wide: bool = False
+) -> llvm.TargetMachine:
+    """What makes code; `wide`: in vectors as wide as the registers."""
+    if wide:
         features = ",".join(filter(None, (WIDE, features)))
     if target is None:
         return target_machine(opt, "", features)
@@ -272,11 +275,13 @@ def emitted(
     compressed: Callable[[Code], object],
     opt: int,
     target: Target | None,
+    *,
+    wide: bool,
 ) -> Code:
     """What `emit` makes, without compressed masks; see `Note [Compressed masks]`."""
-    made = emit(machine_of(opt, target))
+    made = emit(machine_of(opt, target, wide=wide))
     if "avx512vl" in (target or host()).features and compressed(made):
-        return emit(machine_of(opt, target, UNCOMPRESSED))
+        return emit(machine_of(opt, target, UNCOMPRESSED, wide=wide))
     return made
 
 
@@ -305,9 +310,11 @@ def withheld(module: llvm.ModuleRef, opt: int, target: Target) -> str:
 
 def optimize_and_emit(text: str, opt: int = 3, target: Target | None = None) -> bytes:
     """Object code."""
-    module = optimized(text, opt, target)
+    module, wide = optimized(text, opt, target), IN_WIDE_VECTORS in text
     with reduced_where_it_pays(module, opt):
-        return emitted(lambda machine: machine.emit_object(module), MOVMSK.search, opt, target)
+        return emitted(
+            lambda machine: machine.emit_object(module), MOVMSK.search, opt, target, wide=wide
+        )
 
 
 def optimized_ir(text: str, opt: int = 3, target: Target | None = None) -> str:
@@ -317,13 +324,14 @@ def optimized_ir(text: str, opt: int = 3, target: Target | None = None) -> str:
 
 def assembly(text: str, opt: int = 3, target: Target | None = None) -> str:
     """The assembly of what `optimize_and_emit` emits."""
-    module = optimized(text, opt, target)
+    module, wide = optimized(text, opt, target), IN_WIDE_VECTORS in text
     with reduced_where_it_pays(module, opt):
         return emitted(
             lambda machine: machine.emit_assembly(module),
             lambda made: "movmsk" in made,
             opt,
             target,
+            wide=wide,
         )
 
 

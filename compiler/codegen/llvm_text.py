@@ -24,8 +24,16 @@ def integer(text: str) -> int | None:
     return None if text.startswith("%") else int(text)
 
 
+FEW = 16
+"""So many iterations are no loop, where loops are compared by how often their bodies run."""
+
 SLOT = 8
 """The alignment of stack slots. Accesses say so: LLVM takes vectors (several tangents) to lie better."""
+
+
+def is_few(count: str) -> bool:
+    known = integer(count)
+    return known is not None and known <= FEW
 
 
 @dataclass
@@ -100,6 +108,8 @@ class FunctionText:
         """The stack slot of what may be done before the function polls, if it does (`polls`)."""
         self.tag = ""
         """What stands behind each instruction: the metadata that says which line it comes from."""
+        self.depth = 0
+        """In how many loops is written what is written now, short ones aside."""
         self._names = 0
 
     # Names and instructions.
@@ -239,6 +249,7 @@ class FunctionText:
         values = tuple(self.name("acc") for _ in carried)
         phis = len(self.lines)
         self.lines.append("")
+        self.depth += not is_few(count)
         return OpenLoop(
             counter,
             values,
@@ -264,6 +275,7 @@ class FunctionText:
 
         `leave` writes what runs after the last iteration, if there was one.
         """
+        self.depth -= not is_few(loop.count)
         step = self.value(f"add nuw nsw i64 {loop.counter}, 1")
         again = self.value(f"icmp slt i64 {step}, {loop.count}")
         latch = self.block

@@ -247,7 +247,8 @@ class LoopWriter(ABC):
                 parallel_group=parallel,
                 innermost=leaf,
                 since=before if leaf else None,
-                body=loop if parallel else None,
+                body=loop,
+                chained=facts.chained,
                 scalar=leaf and not state.fastmath and only_adds_in_order(op),
             ),
             (lambda: self.store_accumulators(facts)) if facts.accumulators else None,
@@ -329,6 +330,7 @@ class LoopWriter(ABC):
         )
         text.branch(head)
         text.start(head)
+        text.depth += 1
         counter = text.name(op.induction.name_hint or "trip")
         values = [text.name("carried") for _ in moving]
         phis = len(text.lines)
@@ -358,6 +360,7 @@ class LoopWriter(ABC):
             poll_every(state, counter, WHILE_POLL_MASK)
         step = text.value(f"add nuw nsw i64 {counter}, 1")
         properties = state.loop_properties(innermost=not contains_work(op))
+        text.depth -= 1
         mark_ = f", !llvm.loop {state.metadata.distinct(*properties)}" if properties else ""
         latch = text.block
         text.do(f"br label %{head}{mark_}")

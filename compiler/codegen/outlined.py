@@ -31,6 +31,7 @@ class Outlined:
             returns="i32",
             debug=outer.debug.function(f"{outer.debug.name}.{name}") if outer.debug else None,
         )
+        self.inside.text.depth = outer.text.depth
         self.inside.emit, self.inside.scopes = outer.emit, outer.scopes
         if self.inside.debug is not None:
             self.inside.text.tag = self.inside.debug.start

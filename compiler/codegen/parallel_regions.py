@@ -167,6 +167,7 @@ class Region:
             scalars=OnDemand(outer.scalars, self.scalar), memrefs=OnDemand(outer.memrefs, self.memref),
             debug=debug.function(f"{debug.name}.{self.name}") if debug else None,
         )  # fmt: skip
+        self.inside.text.depth = outer.text.depth
         self.inside.emit, self.inside.scopes = outer.emit, outer.scopes
         if self.inside.debug is not None:
             self.inside.text.tag = self.inside.debug.at(op.location) or self.inside.debug.start

@@ -1,31 +1,77 @@
 """How wide the vectors of loops are, on CPUs with AVX-512.
 
-LLVM makes vectors of 256 bits on Intel's CPUs: the first ones with AVX-512 lowered their clock for more.
-Since Ice Lake (which is told by AVX512_VBMI2) they do not, and most loops gain: stencils in the first-level
-cache take 0.6x to 0.8x of the time, functions and blocks of points 0.7x to 0.9x. Two kinds of loops do not:
+LLVM makes vectors of 256 bits on Intel's CPUs. Since Ice Lake (which is told by AVX512_VBMI2) most loops gain
+by vectors of 512: stencils in the first-level cache take 0.6x to 0.8x of the time, functions and blocks of
+points 0.7x to 0.9x. What they cost is paid by all code: sums and products of 512 bits lower the clock. On a
+Xeon of today a chain of integer multiplications takes 1.07x of the time when eight of them run every 20
+microseconds. (Loads, stores and logic of 512 bits lower nothing.) So a module has wide vectors only if most
+of the work of its innermost loops gains (`width_pays`), or if it has a gradient: its last bits, which hang on
+the width, are the same within a budget, whose loops are others. Two kinds of loops do not gain:
 
 - One that waits for divisions or roots, with little else to do: these take twice as long on twice as many
-  numbers, and what comes behind them waits longer. Its vectors stay at 256 bits.
-- A sum: it is as long as four vectors of 256 bits side by side, or two of 512, so that as little is left
-  at its end, and it has as many partial sums.
+  numbers, and what comes behind them waits longer. Its vectors stay at 256 bits in any case.
+- One that stays scalar: iterations that read what the one before wrote, subscripts that the data decide,
+  checks that may fail.
+
+A sum is as long as four vectors of 256 bits side by side, or two of 512, so that as little is left at its
+end, and it has as many partial sums. Which loops wait for memory is not known here.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+IN_WIDE_VECTORS = "!mutad.wide = !{}"
+"""In modules for which vectors as wide as the registers pay."""
 WIDE = "-prefer-256-bit"
 """The feature of a target machine by which LLVM makes vectors as wide as the registers."""
 QUICK = re.compile(r" = f(?:add|sub|mul)\b|@llvm\.fma|@llvm\.fmuladd")
 """Sums and products, which take half as long in wide vectors."""
+SLOW = re.compile(r" = fdiv |@llvm\.sqrt\.|call (?:double|float) @(?!llvm)")
 AMONG = 10
-"""So many of them take as long as a division."""
+"""So many of them take as long as a division, or as a function."""
 
 
 def is_wide(features: frozenset[str]) -> bool:
-    """Whether vectors of 512 bits pay on a CPU with these features, by LLVM's names."""
+    """Whether vectors of 512 bits may pay on a CPU with these features, by LLVM's names."""
     return {"avx512vl", "avx512vbmi2"} <= features
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """An innermost loop."""
+
+    depth: int
+    work: int
+    """Of an iteration, in sums and products."""
+    gains: bool
+    """Whether it may become vectors that are faster if they are wide."""
+
+
+def width_pays(leaves: Sequence[Leaf]) -> bool:
+    """Whether among the innermost of a module's loops, which run most often, those that gain do as much."""
+    working = [leaf for leaf in leaves if leaf.work]
+    deepest = max((leaf.depth for leaf in working), default=0)
+    gain = sum(leaf.work if leaf.gains else -leaf.work for leaf in working if leaf.depth == deepest)
+    return gain >= 0
+
+
+def in_wide_vectors(node: str) -> str:
+    """The metadata of a loop of which two vectors are as long as four were."""
+    return node.replace(
+        '"llvm.loop.interleave.count", i32 4', '"llvm.loop.interleave.count", i32 2'
+    )
+
+
+def work_of(body: Sequence[str]) -> int:
+    """Sums and products, and what takes as long as some."""
+    return sum(
+        1 if QUICK.search(line) else AMONG
+        for line in body
+        if QUICK.search(line) or SLOW.search(line)
+    )
 
 
 def narrow_lanes(body: Sequence[str]) -> int | None:

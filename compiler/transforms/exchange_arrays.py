@@ -69,7 +69,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
@@ -98,13 +98,14 @@ class ExchangeArrays(ModulePass):
             for loop in list(ops_of_kind(function, array.LoopOp)):
                 copied = copy_at_end(loop)
                 if copied is not None:
-                    exchange(loop, copied)
+                    (filled,), (kept,) = tuple(copied.ins), tuple(copied.outs)
+                    Rewriter.erase_op(copied)
+                    exchange(loop, kept, filled)
 
 
 def copy_at_end(loop: array.LoopOp) -> array.MapOp | None:
     """The copy that ends each iteration, where arrays may be exchanged in its place."""
-    special = {array.CLAIMED, array.EXCLUSIVE, array.OWN_BYTES} & loop.attributes.keys()
-    if not is_counted(loop) or loop.carried or special:
+    if not may_carry(loop):
         return None
     for op in reversed(list(loop.body.block.ops)[:-1]):
         if isinstance(op, array.MapOp) and is_copy(op):
@@ -112,6 +113,12 @@ def copy_at_end(loop: array.LoopOp) -> array.MapOp | None:
         if not names_only(op):
             return None
     return None
+
+
+def may_carry(loop: array.LoopOp) -> bool:
+    """Whether the iterations of a loop may hand arrays on."""
+    special = {array.CLAIMED, array.EXCLUSIVE, array.OWN_BYTES} & loop.attributes.keys()
+    return is_counted(loop) and not loop.carried and not special
 
 
 def names_only(op: Operation) -> bool:
@@ -132,19 +139,18 @@ def is_plain(op: array.MapOp) -> bool:
 
 def may_exchange(loop: array.LoopOp, copy: array.MapOp) -> bool:
     (filled,), (kept,) = copy.ins, copy.outs
-    if not (is_own(filled, loop, copy) and is_own(kept, loop, copy)):
+    if not all(is_whole(a.owner, loop, tuple(copy.extents)) for a in (filled, kept)):
         return False
     return filled.type == kept.type and is_filled(filled, copy) and is_only_used(kept, loop, copy)
 
 
-def is_own(value: SSAValue, loop: array.LoopOp, copy: array.MapOp) -> bool:
-    """Whether it is a whole array that is made beside the loop."""
-    made = value.owner
+def is_whole(made: Operation | Block, loop: array.LoopOp, extents: tuple[SSAValue, ...]) -> bool:
+    """Whether it makes a whole array of these extents beside the loop."""
     if not isinstance(made, array.AllocOp) or made.parent is not loop.parent:
         return False
     if {array.GROWABLE, array.STACK} & made.attributes.keys():
         return False
-    return tuple(made.extents) == tuple(copy.extents)
+    return tuple(made.extents) == extents
 
 
 def is_filled(value: SSAValue, copy: array.MapOp) -> bool:
@@ -200,10 +206,8 @@ def is_within(op: Operation, loop: array.LoopOp) -> bool:
     return parent is loop
 
 
-def exchange(loop: array.LoopOp, copy: array.MapOp) -> None:
+def exchange(loop: array.LoopOp, kept: SSAValue, filled: SSAValue) -> None:
     """Hand on both arrays, the one as the other."""
-    (filled,), (kept,) = tuple(copy.ins), tuple(copy.outs)
-    Rewriter.erase_op(copy)
     body = loop.body.detach_block(0)
     arrays: Sequence[SSAValue] = (kept, filled)
     names = [body.insert_arg(a.type, k) for k, a in enumerate(arrays, start=1)]

@@ -141,7 +141,9 @@ def rewrite(step: Step) -> None:
     then = rows.at(emit(arith.AddiOp(loop.induction, one)), emit)
     assert isinstance(then.owner, Operation)
     names = Names(made.memref, body, then.owner)
-    keep_edges(step, rows, now, then)
+    after = step.store.next_op
+    if step.window is not None and after is not None:
+        keep_edges(step.window, made, (now, then), (zero, one), after, step.store)
     for use in uses_of(made.memref):
         op = use.operation
         at = ancestor(op, body)
@@ -233,24 +235,30 @@ def uses_of(whole: SSAValue) -> list[Use]:
     return found
 
 
-def keep_edges(step: Step, rows: Rows, now: SSAValue, then: SSAValue) -> None:
-    """Copy what the store leaves as it is: along each axis what is before the window, and behind it."""
-    window, after = step.window, step.store.next_op
-    if window is None:
-        return
-    assert after is not None
-    emit = before(after, step.store)
-    lows, sizes = [rows.zero for _ in window.offsets], list(step.made.extents)
+def keep_edges(
+    window: array.ViewOp,
+    made: array.AllocOp,
+    versions: tuple[SSAValue, SSAValue],
+    numbers: tuple[SSAValue, SSAValue],
+    after: Operation,
+    like: Operation,
+) -> None:
+    """Copy what a store to a window of the array leaves as it is, from one version to the next: along each
+    axis what is before the window, and behind it. `numbers`: 0 and 1; the copies go before `after`.
+    """
+    (now, then), (zero, one) = versions, numbers
+    emit = before(after, like)
+    lows, sizes = [zero for _ in window.offsets], list(made.extents)
     for axis, (offset, inner) in enumerate(zip(window.offsets, window.extents, strict=True)):
         size = sizes[axis]
         if not is_zero(offset):
             sizes[axis] = emit(arith.MinSIOp(offset, size))
-            copy_box(now, then, lows, sizes, rows.one, after)
+            copy_box(now, then, lows, sizes, one, after)
         if affine(offset) + affine(inner) != affine(size):
             lows[axis] = emit(arith.AddiOp(offset, inner))
             rest = emit(arith.SubiOp(size, lows[axis]))
-            sizes[axis] = emit(arith.MaxSIOp(rest, rows.zero))
-            copy_box(now, then, lows, sizes, rows.one, after)
+            sizes[axis] = emit(arith.MaxSIOp(rest, zero))
+            copy_box(now, then, lows, sizes, one, after)
         lows[axis], sizes[axis] = offset, inner
 
 

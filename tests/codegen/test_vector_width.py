@@ -10,7 +10,7 @@ import pytest
 
 from mutad import compile
 from mutad.compiler.codegen.llvm_module import host
-from mutad.compiler.codegen.vector_width import is_wide, narrow_lanes
+from mutad.compiler.codegen.vector_width import Leaf, is_wide, narrow_lanes, width_pays
 from mutad.runtime.target import LEVELS
 
 needs_wide = pytest.mark.skipif(not is_wide(host().features), reason="narrower registers")
@@ -29,6 +29,13 @@ def line(x: Any, y: Any) -> Any:
 @compile
 def quotient(x: Any, y: Any) -> Any:
     x[:] = x / y
+
+
+@compile
+def mixed(x: Any, y: Any) -> Any:
+    """Narrow divisions beside wide products."""
+    x[:] = x / y
+    y[:] = np.exp(x) * np.exp(x * 3.0)
 
 
 @compile
@@ -62,6 +69,9 @@ def test_loops_have_vectors_as_wide_as_the_registers() -> None:
 @needs_wide
 def test_loops_that_wait_for_divisions_have_not() -> None:
     assert widths(quotient.inspect("llvm-opt", X, Y), "fdiv") == {4}
+    text = mixed.inspect("llvm-opt", X, Y)
+    assert widths(text, "fdiv") == {4}
+    assert 8 in widths(text, "fmul")
 
 
 @needs_wide
@@ -100,3 +110,68 @@ def test_nothing_is_said_of_loops_that_stay_scalar(capfd: pytest.CaptureFixture[
     """LLVM prints a remark about each loop of which it was told a width, and makes no vectors."""
     compile(late, grad=True, cache=False).grad(X.copy(), Y.copy(), wrt=("x", "y"))
     assert "remark" not in capfd.readouterr().err
+
+
+@compile
+def scatter(x: Any, counts: Any) -> Any:
+    """A few sums beside a loop that stays scalar, whose clock they would lower."""
+    for i in range(x.size):
+        counts[int(x[i]) % counts.size] += 1.0 - x[i]
+    return counts.sum()
+
+
+@compile
+def solve(x: Any, rows: Any) -> Any:
+    """Divisions in the inner loop, a sum beside it."""
+    for _ in range(3):
+        rows[:] = rows / x
+    return rows.sum()
+
+
+@compile
+def chain(x: Any) -> Any:
+    """Elements that wait for the one before, a sum beside them."""
+    for i in range(2, x.size):
+        x[i] = 0.5 * (x[i] + x[i - 1]) - x[i - 2]
+    return x.sum()
+
+
+@compile
+def delayed(x: Any) -> None:
+    """Nothing waits: each element reads old ones."""
+    left = x[0]
+    for i in range(1, x.size - 1):
+        middle = x[i]
+        x[i] = 0.5 * (left + x[i + 1]) - middle
+        left = middle
+
+
+@needs_wide
+def test_modules_that_wait_for_elements_have_no_wide_vectors() -> None:
+    assert "<8 x double>" not in chain.inspect("llvm-opt", X)
+    assert 8 in widths(delayed.inspect("llvm-opt", X), "fmul")
+
+
+@needs_wide
+def test_modules_whose_work_stays_narrow_have_no_wide_vectors_at_all() -> None:
+    rows = np.ones((4, 100))
+    for text in (scatter.inspect("llvm-opt", X, Y), solve.inspect("llvm-opt", X, rows)):
+        assert "<8 x double>" not in text
+        assert "<4 x double>" in text
+
+
+@needs_wide
+def test_narrow_sums_have_as_many_partial_sums() -> None:
+    text = scatter.inspect("llvm-opt", X, Y)
+    assert len(re.findall(r"= phi <4 x double>", text)) >= 4
+
+
+def test_width_pays_where_the_innermost_work_gains() -> None:
+    quick, slow = Leaf(2, 5, True), Leaf(2, 6, False)
+    assert width_pays([])
+    assert width_pays([quick])
+    assert not width_pays([quick, slow])
+    assert width_pays([quick, Leaf(1, 60, False)])
+    assert not width_pays([slow, Leaf(1, 60, True)])
+    assert width_pays([quick, Leaf(3, 0, False)])
+    assert width_pays([quick, quick, slow])
