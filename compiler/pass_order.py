@@ -39,6 +39,8 @@ from .transforms.fold_constants import FoldConstants
 from .transforms.forward_stores import ForwardStores
 from .transforms.fuse_adjacent_nests import FuseAdjacentNests
 from .transforms.fuse_elementwise import FuseElementwise
+from .transforms.fuse_gathers import FuseGathers
+from .transforms.fuse_reductions import FuseReductions
 from .transforms.fuse_rows import FuseRows
 from .transforms.gather_adds import GatherAdds
 from .transforms.gather_sums import GatherSums
@@ -47,8 +49,6 @@ from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_checks import HoistChecks
 from .transforms.hoist_invariants import HoistInvariants
 from .transforms.hoist_raises import HoistRaises
-from .transforms.join_gathers import JoinGathers
-from .transforms.join_reductions import JoinReductions
 from .transforms.lift_choices import LiftChoices
 from .transforms.move_conditions import MoveConditions
 from .transforms.pack_columns import PackColumns
@@ -151,9 +151,9 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     ReadOriginals(),  # what a step copied to overwrite it, the tape has
     FuseElementwise(),  # without the fill, a map reads the old contents in place
     EliminateCommon(),  # views of what is gathered
-    JoinReductions(),  # maps read what they will; before fuse-rows, which splits them
+    FuseReductions(),  # maps read what they will; before fuse-rows, which splits them
     FuseRows(),  # arrays between maps stay in the cache; before hoist-allocs, which moves them
-    JoinGathers(),  # after fuse-rows, which takes a map for each array
+    FuseGathers(),  # after fuse-rows, which takes a map for each array
     HoistInvariants(),
     HoistAllocs(),  # nothing allocates inside of loops
     EliminateCommon(),
@@ -184,9 +184,9 @@ FOR_CACHES = (
         SaveInPlace,
         StepOnTape,
         ReadOriginals,
-        JoinReductions,
+        FuseReductions,
         FuseRows,
-        JoinGathers,
+        FuseGathers,
         PeelBoundaries,
         TransposeRows,
         AssumeExtents,
@@ -239,8 +239,8 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistInvariants,
     HoistAllocs,
     HoistBranchAllocs,
-    JoinGathers,
-    JoinReductions,
+    FuseGathers,
+    FuseReductions,
     FuseAdjacentNests,
     DropArgumentFills,
     LiftChoices,
@@ -310,7 +310,7 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
     """The passes, with `parallel=True` such that threads have memory, and large maps, of their own."""
     if not c.request.options.parallel:
         return [*passes]
-    alone = FuseRows | SinkMaps | JoinReductions  # loops go step by step, a sum alone has its order
+    alone = FuseRows | SinkMaps | FuseReductions  # loops go step by step, a sum alone has its order
     kept = [p for p in passes if not isinstance(p, alone)]
     return [replace(p, threads=True) if isinstance(p, THREADED) else p for p in kept]
 

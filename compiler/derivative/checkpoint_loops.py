@@ -34,9 +34,9 @@ that saves most; where it is one of numbers, its steps are blocks of iterations 
 into the steps of these loops in the same way; the steps of inner loops are functions beside those of outer
 ones. There it also takes each `while` that saves anything, because what a step keeps must have a bound.
 
-Three kinds of loops are refused: those that call what cannot run twice (functions in C, `print`, recursive
-functions), those that change growable arrays or arrays that may overlap, and those in branches that use
-arrays which the branch makes.
+Three kinds of loops are refused: those with an op that runs once (`rules.runs_once`: calls of functions in C
+and of recursive ones, `print`), those that change growable arrays or arrays that may overlap, and those in
+branches that use arrays which the branch makes.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ...dialects import activation, ad, array, foreign
+from ...dialects import array
 from ..analysis.alias import AliasAnalysis
-from ..rules import writes
+from ..rules import runs_once, writes
 from ..rules.routines import is_routine
 from ..transforms.distribute_loops import BLOCK
 from .activations import activity_of
@@ -65,12 +65,6 @@ from .plan import Save
 from .reverse import plan_gradient
 from .segments import enclosing_loops
 from .versions import is_growable
-
-ONCE = (
-    activation.CallOp, activation.TooDeepOp, foreign.CallOp, foreign.RuleCallOp, array.PrintOp,
-    ad.DerivativeOp, ad.SegmentOp,
-)  # fmt: skip
-"""What is not run a second time."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +148,7 @@ class Candidates:
         alias = self.alias
         if None in alias.permutation(loop):
             return False
-        if any(isinstance(op, ONCE) or is_growing(op) for op in loop.walk()):
+        if any(runs_once(op) or is_growing(op) for op in loop.walk()):
             return False
         arrays = arrays_of(loop, alias)
         if any(map(is_growable, arrays)):

@@ -61,7 +61,8 @@ def share_reciprocals(guards: Sequence[Guard], *, fused: bool) -> list[Guard]:
         elif fused and guard.parent is not None:
             groups.setdefault((guard.parent, guard.rhs), []).append(guard)
     known = set[Operation](guards)
-    for (block, divisor), quotients in groups.items():
+    for (block, _), quotients in groups.items():
+        divisor = quotients[0].operands[1]  # now: it may have been a quotient itself
         again = computed_again(block, divisor, known)
         if len(quotients) + len(again) > 1:
             Reciprocal(divisor, [*again, *quotients]).emit()

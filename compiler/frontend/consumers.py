@@ -71,7 +71,7 @@ class Consumers(Iterables):
             raise Again from None
 
     def check_comprehension(self, node: Comprehension) -> None:
-        if comprehensions.binds_outside(node):
+        if nodes.binds(node):
             raise self.refusal(node, "`:=` in a comprehension is not compiled", "write the loop")
         if any(g.is_async for g in node.generators):
             raise self.refusal(node, "coroutines are not compiled")

@@ -58,9 +58,9 @@ from .joins import (
     template_of,
 )
 from .library.ranges import claim
-from .syntax.exits import LeavableFor, binds, runs_once
+from .syntax.exits import LeavableFor, runs_once
 from .syntax.liveness import assigned, reads
-from .syntax.nodes import negated
+from .syntax.nodes import binds, negated
 from .values import (
     Scalar,
     Static,
@@ -236,7 +236,9 @@ class Loops(Forms):
                 [] if self.dead else self.late_variables(s, late, before, ends, certain)
             )
             for variable in late_variables:
-                self.store_late(variable, ends[variable.name], certain)
+                leaves = coerced(self.e, ends[variable.name], variable.template)
+                for k, leaf in enumerate(leaves):
+                    self.stored(variable.name, k, leaf)
             self.e.insert(array.YieldOp(yielded))
         del self.homes[depth:]
         self.frame.shared.update(outer_cells)
@@ -520,10 +522,6 @@ class Loops(Forms):
                 self.cells[self.cell_key(name, k, type_)] = places[-1].ssa, None
             found.append(Variable(name, key, template, template, places))
         return found
-
-    def store_late(self, variable: Variable, end: Binding, certain: bool) -> None:
-        for k, leaf in enumerate(coerced(self.e, end, variable.template)):
-            self.stored(variable.name, k, leaf)
 
     def initialize_late(self, variable: Variable) -> None:
         """Before the loop the name is unbound: a placeholder, and false."""

@@ -41,7 +41,7 @@ RULES: Rules = {
     **dense.RULES,
     **calls.RULES,
     **tapes.RULES,
-    **derivatives.RULES,
+    **derivatives.rules(lambda op: runs_once(op)),
 }
 """The rule of each kind; of a subclass, where it has none of its own, that of its base."""
 
@@ -79,6 +79,11 @@ def is_repeatable(kind: type[Operation]) -> bool:
     """Whether ops of a kind leave nothing behind but what they store: they can run again, in threads, too."""
     rule = rule_of(kind)
     return rule.repeatable or rule.whole_array or kind.has_trait(IsTerminator)
+
+
+def runs_once(op: Operation) -> bool:
+    """Whether running `op` a second time could show: it prints, draws, calls what nothing is known of."""
+    return not (op.has_trait(NoMemoryEffect) or is_repeatable(type(op)))
 
 
 def is_opaque(op: Operation) -> bool:
@@ -122,6 +127,7 @@ __all__ = [
     "reads",
     "register",
     "rule_of",
+    "runs_once",
     "touches_nothing",
     "writes",
 ]

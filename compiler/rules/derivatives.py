@@ -17,12 +17,13 @@ loop of `x -= g.grad(x)` saves an `x` in each iteration, and nothing of what `g`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from ...dialects import ad, array, foreign
+from ...dialects import activation, ad, array, foreign
 from ...dialects.ad import Part
 from ..diagnostics import refusal
 from .accesses import Access, Activity, Contents, Need
@@ -46,6 +47,9 @@ class Derivative(Rule[ad.DerivativeOp]):
 
     smooth = True  # what it compares it makes itself
 
+    def __init__(self, runs_once: Callable[[Operation], bool]) -> None:
+        self.runs_once = runs_once
+
     def effects(self, op: ad.DerivativeOp) -> list[Access]:
         found: list[Access] = []
         for memref, effect in zip(op.operands, op.effects, strict=True):
@@ -58,7 +62,7 @@ class Derivative(Rule[ad.DerivativeOp]):
         return found
 
     def needs(self, op: ad.DerivativeOp, activity: Activity) -> Iterator[Need]:
-        require_repeatable(op)
+        require_repeatable(op, self.runs_once)
         for k, (_, operand, effect) in enumerate(op.taken()):
             if not is_in_memory(operand):
                 yield operand
@@ -197,12 +201,12 @@ class Adjoint:
         return copy
 
 
-def require_repeatable(op: ad.DerivativeOp) -> None:
+def require_repeatable(op: ad.DerivativeOp, runs_once: Callable[[Operation], bool]) -> None:
     """Refuse the adjoint where the function cannot run once more, or its rules need not be symmetric."""
     for inner in routine(op, op.target).walk():
         if isinstance(inner, foreign.RuleCallOp):
             what = "a function with a rule, which says nothing of second derivatives"
-        elif isinstance(inner, foreign.CallOp) and not inner.callee.data.startswith(PURE):
+        elif runs_once(inner) and not isinstance(inner, SILENT) and not is_special(inner):
             what = "what the compiler cannot see into, and so cannot run once more"
         else:
             continue
@@ -213,12 +217,19 @@ def require_repeatable(op: ad.DerivativeOp) -> None:
         )
 
 
-PURE = "mutad_special_"
-"""How the names of functions of SciPy begin, which do nothing but compute."""
+SILENT = (array.PrintOp, func.FuncOp, ad.DerivativeOp, activation.CallOp, activation.TooDeepOp)
+"""What runs once more without printing, and calls of functions of the program."""
+
+
+def is_special(op: Operation) -> bool:
+    """Whether it calls a function of SciPy, which does nothing but compute."""
+    return isinstance(op, foreign.CallOp) and op.callee.data.startswith("mutad_special_")
 
 
 def is_in_memory(value: SSAValue) -> bool:
     return isinstance(value.type, MemRefType)
 
 
-RULES: Rules = {ad.DerivativeOp: Derivative()}
+def rules(runs_once: Callable[[Operation], bool]) -> Rules:
+    """`runs_once`: what the whole registry says of an op (`rules.runs_once`)."""
+    return {ad.DerivativeOp: Derivative(runs_once)}

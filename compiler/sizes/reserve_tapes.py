@@ -28,11 +28,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
-from ...dialects import ad, array, foreign
+from ...dialects import ad, array
 from ..analysis.alias import AliasAnalysis
 from ..analysis.effects import is_private
 from ..codegen.entries.guard import Form
 from ..derivative.segments import enclosing_loops
+from ..rules import is_opaque
 from .entry_numbers import Number
 from .product_copies import LINE
 from .reserved_tapes import reserve
@@ -81,7 +82,7 @@ class MeasureSome(Measure):
     """Adds up so few iterations that it takes no time where one of the first raises; others in full."""
 
     def _written_trips(self, op: array.LoopOp, trips: Number) -> Number:
-        if not any(isinstance(one, array.RaiseIfOp | foreign.CallOp) for one in op.walk()):
+        if not any(isinstance(one, array.RaiseIfOp) or is_opaque(one) for one in op.walk()):
             return trips
         most = int(SOME ** (1.0 / depth_of_nest(op)))
         return self.a.binary(arith.MinSIOp, trips, most)

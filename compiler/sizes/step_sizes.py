@@ -34,6 +34,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import activation, ad, array, foreign
+from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis
 from ..analysis.effects import is_private
 from ..codegen.activations_to_llvm import slots_in_record
@@ -41,6 +42,7 @@ from ..codegen.entries.guard import Form
 from ..codegen.kernel_state import size_of
 from ..codegen.steps_to_llvm import TOO_LITTLE
 from ..diagnostics import CompileError, refusal
+from ..rules import runs_once
 from ..rules.calls import private_functions
 from .amounts import WORD, ZERO, Amount, Amounts, held, unknown
 from .entry_numbers import Arithmetic, Number
@@ -53,6 +55,12 @@ ITEM, HEAD = 32, 160
 UNBOUNDED = 1 << 60
 """More bytes than any budget has."""
 TOO_LARGE = "mutad.runtime.budgets:TooLarge"
+FOLLOWED = (
+    *(ad.TapeOp, ad.DetachOp, ad.HandoverOp, ad.SegmentOp, ad.RetryIfOp),
+    *(activation.CallOp, activation.TooDeepOp, activation.StackOp, activation.StepsOp),
+    *(func.FuncOp, foreign.RuleCallOp),
+)
+"""What the derivative adds to a program, and calls of functions that are in the module too."""
 LINK = 8
 """Bytes of a segment beside its contents."""
 
@@ -159,7 +167,7 @@ def refuse_large(module: ModuleOp, assumed: Sequence[Form], memory: int) -> None
     kernel = next(f for f in module.ops if isinstance(f, func.FuncOp) and not is_private(f))
     measure = Handed(kernel, assumed, checked=False)
     total, a = measure.pushed(), measure.a
-    once = any(isinstance(op, foreign.CallOp | array.PrintOp) for op in module.walk())
+    once = any(runs_once(op) and not isinstance(op, FOLLOWED) for op in every_op(module)[1:])
     if once:
         refuse_unknown(total, kernel)
     first = kernel.body.block.first_op

@@ -31,6 +31,12 @@ def roots(x: Any, m: Any) -> Any:
     return total
 
 
+def by_a_quotient(x: Any, m: Any) -> Any:
+    w = m / x
+    z = x / w
+    return (z / x + w / x).sum()
+
+
 def plain(guards: Sequence[Any], *, fused: bool) -> list[Any]:
     return list(guards)
 
@@ -49,6 +55,12 @@ def test_the_bits_are_those_of_divisions(monkeypatch: pytest.MonkeyPatch) -> Non
     x, m = 10.0 ** rng.uniform(-30, 30, 37), rng.normal(size=37) * 10.0 ** rng.uniform(-30, 30, 37)
     for a, b in zip(*gradients(quotients, x, m, monkeypatch), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_a_divisor_may_be_such_a_quotient(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, m = np.random.default_rng(0).uniform(0.5, 2.0, (2, 37))
+    for a, b in zip(*gradients(by_a_quotient, x, m, monkeypatch), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-14)
 
 
 def test_a_number_by_its_root_is_as_close(monkeypatch: pytest.MonkeyPatch) -> None:

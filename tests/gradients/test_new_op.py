@@ -11,7 +11,7 @@ import squares
 from budget_programs import compiled, copies, least_of, outcome
 from gradient_oracle import GradientCase, GradientPrograms, assert_close
 from gradient_tests import gradient_tests
-from squares import energy, square_in_place, square_into
+from squares import energy, energy_shown, square_in_place, square_into
 from xdsl.dialects import func, memref, test
 
 import mutad
@@ -330,7 +330,54 @@ def into_rows(a, n):
 def test_what_nothing_is_known_of_runs_once_and_in_order() -> None:
     known = (memref.LoadOp, array.LoopOp, array.MapOp, array.RaiseIfOp, func.ReturnOp)
     assert all(map(is_repeatable, known))
-    assert not any(map(is_repeatable, (foreign.CallOp, array.PrintOp, ad.PushOp, test.TestOp)))
+    kinds = (foreign.CallOp, array.PrintOp, ad.PushOp, test.TestOp, squares.EnergyShownOp)
+    assert not any(map(is_repeatable, kinds))
+
+
+def shown_in_steps(u, n):
+    for _ in range(n):
+        u[:] = np.sin(u) * np.exp(1e-3 * energy_shown(u) * u)
+    return energy(u)
+
+
+def shown_before_steps(u, n):
+    s = energy_shown(u)
+    for _ in range(n):
+        u[:] = np.sin(u) * np.exp(u)
+    return energy(u) * s
+
+
+def test_no_budget_runs_it_again(capsys: pytest.CaptureFixture[str]) -> None:
+    u = random(200)
+    options: dict[str, Any] = {"grad": True, "opt": 1, "cache": False}
+    f = mutad.compile(shown_in_steps, memory=100_000, **options)
+    want = mutad.compile(shown_in_steps, **options).grad(u.copy(), 30)
+    assert_close(f.grad(u.copy(), 30), want, "shown in steps")
+    assert capsys.readouterr().out.count("energy") == 60
+    with pytest.raises(MemoryError, match="at least"):
+        mutad.compile(shown_in_steps, memory=20_000, **options).grad(u.copy(), 30)
+    f = mutad.compile(shown_before_steps, memory=20_000, **options)
+    f.grad(u.copy(), 30)
+    assert capsys.readouterr().out.count("energy") == 1
+    with pytest.raises(MemoryError, match="at least"):  # the pullback would run all of it again
+        f.vjp(u.copy(), 30)
+    assert not capsys.readouterr().out
+
+
+def shown_product(x):
+    return energy_shown(x) * x[0]
+
+
+def test_no_derivative_of_a_derivative_runs_it_again() -> None:
+    inner = mutad.compile(shown_product, grad=True, opt=1)
+
+    def outer(x):
+        g = inner.grad(x)
+        return (g * g).sum()
+
+    assert np.isfinite(mutad.compile(outer, opt=1)(random(4)))
+    with pytest.raises(CompileError, match="cannot run once more"):
+        mutad.compile(outer, grad=True, opt=1).grad(random(4))
 
 
 @pytest.mark.parametrize("program", [rows_apart, into_rows])

@@ -1,7 +1,8 @@
 """Ops that the compiler has never seen, from outside: a class, a rule, a row of the library, its code.
 
-`square_into(a, out)`, `square_in_place(x)`, `energy(x)` are what programs call. Each is one op, which stays
-one through all passes; what maps compute it is said where code is generated.
+`square_into(a, out)`, `square_in_place(x)`, `energy(x)`, and `energy_shown(x)`, which also prints, are what
+programs call. Each is one op, which stays one through all passes; what maps compute it is said where code is
+generated.
 """
 
 from __future__ import annotations
@@ -79,6 +80,16 @@ class EnergyOp(IRDLOperation):
     """The sum of `x[i] ** 2`."""
 
     name = "mine.energy"
+    x = operand_def(MemRefType)
+    result = result_def(f64)
+    assembly_format = "$x attr-dict `:` type($x)"
+
+
+@irdl_op_definition
+class EnergyShownOp(IRDLOperation):
+    """The sum of `x[i] ** 2`, printed: running it again would show."""
+
+    name = "mine.energy_shown"
     x = operand_def(MemRefType)
     result = result_def(f64)
     assembly_format = "$x attr-dict `:` type($x)"
@@ -214,6 +225,10 @@ class Energy(Rule[EnergyOp]):
         sweep.set_dot(op.result, emit(memref.LoadOp.get(total, [index(0, emit)])))
 
 
+class EnergyShown(Energy):
+    whole_array = False
+
+
 def standing(emit: Emit, cell: SSAValue, like: SSAValue) -> SSAValue:
     """One element, seen at every point of an array."""
     extents = extents_of(like, emit)
@@ -232,6 +247,7 @@ OURS: dict[type[Operation], Rule[Any]] = {
     ScaleOp: Scale(),
     SquareInPlaceOp: SquareInPlace(),
     EnergyOp: Energy(),
+    EnergyShownOp: EnergyShown(),
 }
 
 # What programs call, and what the ops compute.
@@ -247,6 +263,12 @@ def square_in_place(x: np.ndarray) -> None:
 
 def energy(x: np.ndarray) -> float:
     return float((x * x).sum())
+
+
+def energy_shown(x: np.ndarray) -> float:
+    found = energy(x)
+    print("energy", found)
+    return found
 
 
 def in_memory(e: Emitter, value: Value, *, written: bool = False) -> SSAValue:
@@ -272,10 +294,17 @@ def call_energy(e: Emitter, x: Value) -> Value:
     )
 
 
+def call_energy_shown(e: Emitter, x: Value) -> Value:
+    return Scalar(
+        "py_float", e.emit(EnergyShownOp.create(operands=[in_memory(e, x)], result_types=[f64]))
+    )
+
+
 CALLED: dict[Any, Any] = {
     square_into: library.positional("square_into", 2, 2, call_square_into),
     square_in_place: library.positional("square_in_place", 1, 1, call_square_in_place),
     energy: library.positional("energy", 1, 1, call_energy),
+    energy_shown: library.positional("energy_shown", 1, 1, call_energy_shown),
 }
 
 
@@ -285,7 +314,7 @@ def lower(op: Operation, emit: Emit) -> None:
     extents, kind, ins, cell = extents_of(first, emit), "store", [first, first], None
     if isinstance(op, ScaleOp):
         kind, ins = "add", [op.a, op.b]
-    elif isinstance(op, EnergyOp):
+    elif isinstance(op, EnergyOp | EnergyShownOp):
         kind, cell = "add", emit(array.AllocOp([index(1, emit)], f64))
         emit(fill(cell, [index(1, emit)], op))
         last = standing(emit, cell, first)
@@ -296,7 +325,10 @@ def lower(op: Operation, emit: Emit) -> None:
     body.add_op(array.YieldOp([product]))
     emit(array.MapOp(extents, ins, [last], [kind], body))
     if cell is not None:
-        op.results[0].replace_all_uses_with(emit(memref.LoadOp.get(cell, [index(0, emit)])))
+        total = emit(memref.LoadOp.get(cell, [index(0, emit)]))
+        if isinstance(op, EnergyShownOp):
+            emit(array.PrintOp("energy {}", [total]))
+        op.results[0].replace_all_uses_with(total)
 
 
 def lowered(module: ModuleOp, *rest: Any, **named: Any) -> tuple[Any, ...]:

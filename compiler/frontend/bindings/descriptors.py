@@ -29,6 +29,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from ....dialects import array
 from ...analysis.views import strip_casts
+from ...rules.rule import rank_of
 from ..emitter import Emitter
 from ..joins import cast, common_type
 from ..library import shapes
@@ -278,11 +279,6 @@ def nothing_of(e: Emitter, bases: Sequence[SSAValue], form: Form, rank: int) -> 
     orders = form.orders or ((0,) * rank,)
     offsets = (zero,) * max(map(rank_of, bases))
     return Descriptor(zero, View(orders, zero, (zero,) * rank, (one,) * rank, offsets))
-
-
-def rank_of(value: SSAValue) -> int:
-    assert isinstance(value.type, MemRefType)
-    return value.type.get_num_dims()
 
 
 def result_index(value: SSAValue) -> int:

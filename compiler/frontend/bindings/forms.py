@@ -23,6 +23,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ....dialects import array
 from ...analysis.affine import affine
 from ...analysis.views import strip_casts
+from ...rules.rule import rank_of
 from ..joins import Binding, Maybe
 from ..values import Array, Struct, Tuple
 from . import copy_on_rebind, pooling, resizing
@@ -39,7 +40,6 @@ from .descriptors import (
     nothing_of,
     of_one_rank,
     orders_of,
-    rank_of,
     result_index,
     unwound,
 )

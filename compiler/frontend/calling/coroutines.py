@@ -94,11 +94,6 @@ class Suspended(Member):
             )  # fmt: skip
         return Static(Method(self, attribute))
 
-    def assign(
-        self, lowering: Calls, attribute: str, op: str | None, value: Value, node: ast.AST
-    ) -> None:
-        raise lowering.refusal(node, "attributes of a generator are not assigned")
-
 
 @dataclass(frozen=True)
 class Method(MemberMethod):

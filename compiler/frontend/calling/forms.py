@@ -305,15 +305,11 @@ def joined(a: Form, b: Form) -> Form:
             return PlaceForm(p, True)
         case (PlaceForm(p), ObjectForm(None)) | (ObjectForm(None), PlaceForm(p)):
             return PlaceForm(p, True)
-        case TupleForm(x), TupleForm(y) if len(x) == len(y) and is_one_kind(a, b):
+        case TupleForm(x), TupleForm(y) if (len(x), a.kind, a.names) == (len(y), b.kind, b.names):
             items = tuple(joined(p, q) for p, q in zip(x, y, strict=True))
             return replace(a, items=items, origin=a.origin if a.origin == b.origin else None)
         case _:
             raise Formless("of one type on one path and of another on another")
-
-
-def is_one_kind(a: TupleForm, b: TupleForm) -> bool:
-    return a.kind is b.kind and a.names == b.names
 
 
 def ir_types(form: Form) -> list[Attribute]:

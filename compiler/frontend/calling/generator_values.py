@@ -56,11 +56,6 @@ class Pending(Member):
         refusal = lowering.refusal(node, f"`.{attribute}` of a generator is not compiled")
         coroutines.again(lowering, self.place, refusal)
 
-    def assign(
-        self, lowering: Any, attribute: str, op: str | None, value: Value, node: ast.AST
-    ) -> None:
-        raise lowering.refusal(node, "attributes of a generator are not assigned")
-
 
 def is_generator(found: object) -> bool:
     """True for a generator function, nested ones and methods included."""

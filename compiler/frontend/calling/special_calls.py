@@ -6,7 +6,7 @@ import ast
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...rules.handwritten import effects_of
 from .. import exceptions
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class Member(ABC):
     """An object of the compiler's own whose attributes the program reads: a rule's parameter."""
 
+    described: ClassVar[str]
+
     @property
     def type(self) -> type:
         """The class that the program sees."""
@@ -30,11 +32,11 @@ class Member(ABC):
     def read(self, lowering: Calls, attribute: str, node: ast.AST) -> Value:
         """The value of an attribute."""
 
-    @abstractmethod
     def assign(
         self, lowering: Calls, attribute: str, op: str | None, value: Value, node: ast.AST
     ) -> None:
         """`member.attribute op= value`, or an assignment where there is no `op`."""
+        raise lowering.refusal(node, f"attributes of {self.described} are not assigned")
 
 
 class MemberMethod(ABC):

@@ -206,6 +206,10 @@ def fsum(items: Any) -> Any:
 
 
 def hypot(*coordinates: Any) -> Any:
+    return norm(coordinates)
+
+
+def norm(coordinates: Any) -> Any:
     largest = 0.0
     has_nan = False
     for v in coordinates:
@@ -230,25 +234,7 @@ def hypot(*coordinates: Any) -> Any:
 def dist(p: Any, q: Any) -> Any:
     if len(p) != len(q):
         raise ValueError("both points must have the same number of dimensions")
-    largest = 0.0
-    has_nan = False
-    for a, b in zip(p, q, strict=False):
-        size = abs(float(a) - float(b))
-        if size > largest:
-            largest = size
-        if math.isnan(size):
-            has_nan = True
-    if math.isinf(largest):
-        return largest
-    if has_nan:
-        return math.nan
-    if largest == 0.0:
-        return 0.0
-    total = 0.0
-    for a, b in zip(p, q, strict=False):
-        part = (float(a) - float(b)) / largest
-        total += part * part
-    return largest * math.sqrt(total)
+    return norm([float(a) - float(b) for a, b in zip(p, q, strict=False)])
 
 
 def isclose(a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> Any:
@@ -356,54 +342,6 @@ def remainder(numerator: Any, divisor: Any) -> Any:
 # operator
 
 
-def neg(a: Any) -> Any:
-    return -a
-
-
-def pos(a: Any) -> Any:
-    return +a
-
-
-def invert(a: Any) -> Any:
-    return ~a
-
-
-def absolute(a: Any) -> Any:
-    return abs(a)
-
-
-def negated(a: Any) -> Any:
-    return not a
-
-
-def truth(a: Any) -> Any:
-    return bool(a)
-
-
-def less(a: Any, b: Any) -> Any:
-    return a < b
-
-
-def less_or_equal(a: Any, b: Any) -> Any:
-    return a <= b
-
-
-def equal(a: Any, b: Any) -> Any:
-    return a == b
-
-
-def not_equal(a: Any, b: Any) -> Any:
-    return a != b
-
-
-def greater(a: Any, b: Any) -> Any:
-    return a > b
-
-
-def greater_or_equal(a: Any, b: Any) -> Any:
-    return a >= b
-
-
 def getitem(a: Any, b: Any) -> Any:
     return a[b]
 
@@ -412,8 +350,23 @@ def setitem(a: Any, b: Any, c: Any) -> None:
     a[b] = c
 
 
-def contains(a: Any, b: Any) -> Any:
-    return b in a
+OPERATORS: tuple[tuple[Any, Any], ...] = (
+    (operator.neg, lambda a: -a),
+    (operator.pos, lambda a: +a),
+    (operator.invert, lambda a: ~a),
+    (operator.abs, lambda a: abs(a)),
+    (operator.not_, lambda a: not a),
+    (operator.truth, lambda a: bool(a)),
+    (operator.lt, lambda a, b: a < b),
+    (operator.le, lambda a, b: a <= b),
+    (operator.eq, lambda a, b: a == b),
+    (operator.ne, lambda a, b: a != b),
+    (operator.gt, lambda a, b: a > b),
+    (operator.ge, lambda a, b: a >= b),
+    (operator.contains, lambda a, b: b in a),
+    (operator.getitem, getitem),
+    (operator.setitem, setitem),
+)
 
 
 EMPTY_MIN = ""

@@ -151,10 +151,7 @@ class Dict(Table):
             self.held.append(value)
 
     def __delitem__(self, key: Any) -> None:
-        place = self.find(key)
-        if place < 0:
-            raise KeyError(key)
-        self.drop(place)
+        self.pop(key)
 
     def get(self, key: Any, default: Any = None) -> Any:
         place = self.find(key)

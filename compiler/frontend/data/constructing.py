@@ -116,10 +116,12 @@ class Constructing(ObjectOperators):
             return self.set_raw(args, node)
         if any(callee is f for f in NAMED) and len(args) > 1 and is_name(args[1]):
             return self.by_name(callee, args, node)
-        if callee is isinstance and len(args) == 2 and is_enumeration(args[0]):
-            classes = args[1].items if isinstance(args[1], Tuple) else (args[1],)
-            known = tuple(c.object for c in classes if isinstance(c, Static))
-            return self.e.constant(isinstance(enumeration(args[0]), known), "py_bool")
+        if callee is isinstance and len(args) == 2:
+            found = enumeration(args[0])
+            if isinstance(found, enum.Enum):
+                classes = args[1].items if isinstance(args[1], Tuple) else (args[1],)
+                known = tuple(c.object for c in classes if isinstance(c, Static))
+                return self.e.constant(isinstance(found, known), "py_bool")
         return None
 
     # Making objects.
@@ -608,10 +610,6 @@ def constant_of(value: Value) -> Any:
             return NOTHING if any(f is NOTHING for f in found) else found
         case _:
             return NOTHING
-
-
-def is_enumeration(value: Value) -> bool:
-    return isinstance(enumeration(value), enum.Enum)
 
 
 def enumeration(value: Value) -> Any:

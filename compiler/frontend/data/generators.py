@@ -49,6 +49,7 @@ class Generator(Member):
 
     number: int
     state: SSAValue = field(compare=False)
+    described = "a random generator"
 
     @property
     def type(self) -> type:
@@ -63,11 +64,6 @@ class Generator(Member):
                 f"draw outside of compiled code, and pass the array ({names} are compiled)",
             )
         return Static(Draw(self, attribute))
-
-    def assign(
-        self, lowering: Calls, attribute: str, op: str | None, value: Value, node: ast.AST
-    ) -> None:
-        raise lowering.refusal(node, "attributes of a random generator are not assigned")
 
 
 @dataclass(frozen=True)

@@ -178,15 +178,14 @@ class Heaps(PlacedLists):
             assert isinstance(heap.item, ObjectT)
             names = heap.item.names or ()
             forms = dict(zip(names, heap.item.items, strict=True))
-            items = tuple(values.get(n) or self.placeholder_of(t) for n, t in forms.items())
+            items = tuple(
+                values.get(n) or cast(Value, rebuilt(t, iter(coerced(self.e, None, t))))
+                for n, t in forms.items()
+            )
             at = lists.length(self.e, heap).ssa
             self.append_row(heap, Struct(items, names, made.cls))
             item = self.objects.moved[made.serial] = replace(item, at=at)
         return item
-
-    def placeholder_of(self, t: Template) -> Value:
-        """What stands for a field that is not assigned yet."""
-        return cast(Value, rebuilt(t, iter(coerced(self.e, None, t))))
 
     def learn_fields_of(self, heap: ListObject, forms: Mapping[Any, Template]) -> bool:
         """The objects have fields of these forms; False where only the next build knows."""

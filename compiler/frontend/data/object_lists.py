@@ -22,6 +22,7 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from ....dialects import array
+from ...analysis.alias import enclosing_loops
 from ...diagnostics import CompileError
 from ..joins import ObjectT, TupleT, template_of
 from ..values import Array, Item, Record, Struct, Value
@@ -183,9 +184,11 @@ def refuse_stale_rows(seq: ListObject, order: dict[Operation, int], placed: set[
     for one in seq.replaced:
         if one.at not in order:
             continue
-        loops = list(loops_around(one.at))
-        for view in views_of(one.buffer):
-            if any(sees(order, view, use, one.at, loops) for use in users_of(view.results[0])):
+        loops = enclosing_loops(one.at)
+        for view in (use.operation for use in one.buffer.uses):
+            if isinstance(view, array.ViewOp) and any(
+                sees(order, view, use, one.at, loops) for use in users_of(view.results[0])
+            ):
                 if one.moves is not None:
                     placed.add(one.moves)
                     again = True
@@ -210,23 +213,9 @@ def sees(
         return False
     if isinstance(use, array.LoopOp | array.YieldOp | scf.YieldOp):
         return True
-    mine = set(loops_around(view))
-    again = any(loop in set(loops_around(use)) for loop in loops if loop not in mine)
+    mine = set(enclosing_loops(view))
+    again = any(loop in set(enclosing_loops(use)) for loop in loops if loop not in mine)
     return again or order[use] > order[at]
-
-
-def loops_around(op: Operation) -> Iterator[array.LoopOp]:
-    above = op.parent_op()
-    while above is not None:
-        if isinstance(above, array.LoopOp):
-            yield above
-        above = above.parent_op()
-
-
-def views_of(buffer: SSAValue) -> Iterator[Operation]:
-    for use in buffer.uses:
-        if isinstance(use.operation, array.ViewOp):
-            yield use.operation
 
 
 def users_of(view: SSAValue) -> Iterator[Operation]:

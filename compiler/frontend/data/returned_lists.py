@@ -274,16 +274,12 @@ def before_rebinding(
         mine = roots(e, r.buffer)
         if r.trips is None or r.trips.owner is not loop or mine != arrays:
             continue
-        inside = [op for op in order if is_directly_in(op, loop) and op is not one.at]
+        inside = [op for op in order if op.parent_op() is loop and op is not one.at]
         bound = (op for op in inside if any(mine & roots(e, w) for w in writes(op)))
         if any(order[op] < order[one.at] for op in bound):
             return frozenset()
         return roots(e, r.initial)
     return None
-
-
-def is_directly_in(op: Operation, loop: Operation) -> bool:
-    return op.parent is not None and op.parent.parent_op() is loop
 
 
 def refuse(span: Span | None, what: str) -> NoReturn:

@@ -428,8 +428,3 @@ def own_names(generators: Sequence[ast.comprehension]) -> frozenset[str]:
 def is_plain(node: Comprehension) -> bool:
     """True where each item of what it runs over gives one item."""
     return len(node.generators) == 1 and not node.generators[0].ifs
-
-
-def binds_outside(node: Comprehension) -> bool:
-    """True where `:=` in a comprehension binds a name of the function around."""
-    return any(isinstance(n, ast.NamedExpr) for n in ast.walk(node))

@@ -24,7 +24,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from .nodes import assign, name, negated, when
+from .nodes import assign, binds, name, negated, when
 from .trying import RESULT, RETURNED, Region, Tries, children, ends, inner
 
 
@@ -162,11 +162,6 @@ def runs_once(loop: Loop) -> bool:
             return "$" in flag and bool(known)
         case _:
             return False
-
-
-def binds(test: ast.expr) -> bool:
-    """True where evaluating a condition binds names: `while (r := f(x)) > 0`."""
-    return any(isinstance(n, ast.NamedExpr) for n in ast.walk(test))
 
 
 def asked_inside(s: ast.While) -> ast.While:

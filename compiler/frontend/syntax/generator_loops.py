@@ -108,7 +108,7 @@ class _Rewriting(ast.NodeTransformer):
         leaving = _Leaving(f"result${k}$", peeled.first)
         body = [s for part in node.body for s in leaving.changed(part)]
         target = ast.copy_location(ast.Assign([node.target], peeled.item), node.target)
-        stop = ast.copy_location(ast.Return(code(EXHAUSTED, node)), node)
+        stop = ast.copy_location(ast.Return(constant(EXHAUSTED, node)), node)
         ends = [when(test, [stop], node) for test in peeled.ends]
         body = [*ends, *peeled.after, target, *body, leaving.round_is_over(node.body[-1])]
         names = assigned(*body) | declared(node.body)
@@ -141,7 +141,7 @@ class _Rewriting(ast.NodeTransformer):
         if node.orelse:
             otherwise = self.statements(node.orelse)
             if leaving.breaks:
-                over = ast.Compare(name(state, node), [ast.LtE()], [code(CONTINUED, node)])
+                over = ast.Compare(name(state, node), [ast.LtE()], [constant(CONTINUED, node)])
                 otherwise = [when(placed(over, node), otherwise, node)]
             result += otherwise
         return result
@@ -268,7 +268,7 @@ class _Leaving(ast.NodeTransformer):
         if self.depth:
             return node
         self.breaks = True
-        return ast.copy_location(ast.Return(code(BROKEN, node)), node)
+        return ast.copy_location(ast.Return(constant(BROKEN, node)), node)
 
     def visit_Continue(self, node: ast.Continue) -> ast.stmt:
         if self.depth:
@@ -276,13 +276,13 @@ class _Leaving(ast.NodeTransformer):
         return self.round_is_over(node)
 
     def round_is_over(self, node: ast.stmt) -> ast.stmt:
-        after = exhausted_or(self.first, code(CONTINUED, node), node)
+        after = exhausted_or(self.first, constant(CONTINUED, node), node)
         return ast.copy_location(ast.Return(after), node)
 
     def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
         self.returns = self.breaks = True
         value = node.value or ast.copy_location(ast.Constant(None), node)
-        leave = ast.copy_location(ast.Return(code(RETURNED, node)), node)
+        leave = ast.copy_location(ast.Return(constant(RETURNED, node)), node)
         return [assign(self.result, value, node), leave]
 
     def visit_For(self, node: ast.For) -> ast.stmt:
@@ -340,7 +340,9 @@ def exposed(nodes: Sequence[ast.AST]) -> frozenset[str]:
 def exhausted_or(tests: Sequence[ast.expr], otherwise: ast.expr, like: ast.AST) -> ast.expr:
     """EXHAUSTED where one of the tests holds."""
     for test in reversed(tests):
-        otherwise = placed(ast.IfExp(copy.deepcopy(test), code(EXHAUSTED, like), otherwise), like)
+        otherwise = placed(
+            ast.IfExp(copy.deepcopy(test), constant(EXHAUSTED, like), otherwise), like
+        )
     return otherwise
 
 
@@ -349,16 +351,12 @@ def is_plain(node: ast.expr) -> bool:
     return isinstance(node, ast.Name | ast.Constant)
 
 
-def code(which: int, like: ast.AST) -> ast.expr:
-    return ast.copy_location(ast.Constant(which), like)
-
-
 def constant(value: object, like: ast.AST) -> ast.expr:
     return ast.copy_location(ast.Constant(value), like)  # pyright: ignore[reportArgumentType]
 
 
 def equals(state: str, which: int, like: ast.AST) -> ast.expr:
-    return placed(ast.Compare(name(state, like), [ast.Eq()], [code(which, like)]), like)
+    return placed(ast.Compare(name(state, like), [ast.Eq()], [constant(which, like)]), like)
 
 
 def placed(node: ast.expr, like: ast.AST) -> ast.expr:

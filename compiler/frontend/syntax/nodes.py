@@ -28,6 +28,11 @@ def when(test: ast.expr, body: list[ast.stmt], like: ast.stmt) -> ast.stmt:
     return ast.copy_location(ast.If(test, body or [ast.copy_location(ast.Pass(), like)], []), like)
 
 
+def binds(node: ast.expr) -> bool:
+    """True where evaluating an expression binds names of the function around: `while (r := f(x)) > 0`."""
+    return any(isinstance(n, ast.NamedExpr) for n in ast.walk(node))
+
+
 def as_tuple(node: ast.expr, *kinds: type[ast.List | ast.Set]) -> ast.expr:
     """A display of which only the items are asked, as a tuple. What takes in others' items stays."""
     if not isinstance(node, kinds) or any(isinstance(item, ast.Starred) for item in node.elts):

@@ -67,7 +67,7 @@ def tail(statements: Sequence[ast.stmt], function: ast.stmt) -> list[ast.stmt]:
         if isinstance(statement, ast.If) and has_return(statement):
             rest = statements[k + 1 :]
             arms = [
-                tail([*arm, *rest] if falls_through(arm) else arm, function)
+                tail(arm if trying.ends(arm) else [*arm, *rest], function)
                 for arm in (statement.body, statement.orelse)
             ]
             return [
@@ -94,8 +94,3 @@ def returns(statement: ast.stmt) -> list[ast.Return]:
 
 def has_return(statement: ast.stmt) -> bool:
     return bool(returns(statement))
-
-
-def falls_through(statements: Sequence[ast.stmt]) -> bool:
-    """False when every path through `statements` returns or raises."""
-    return not trying.ends(statements)

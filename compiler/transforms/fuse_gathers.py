@@ -41,7 +41,7 @@ After::
 
 An input that is 0 outside of the window for one of them, and what is nearest for the other, is 0 for both,
 where the other computes only sums and products of it: what it adds there is 0 anyway (`gather-adds`), and
-stays finite. Otherwise the joined map has the input twice.
+stays finite. Otherwise the fused map has the input twice.
 
 Kept apart: maps over other points, or other windows; maps that share less than half of what one reads, or
 read more than registers hold; memory that one writes and the other touches; ops with effects between them.
@@ -77,24 +77,24 @@ Key = tuple[SSAValue, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class JoinGathers(ModulePass):
-    """Join maps that gather from the same points."""
+class FuseGathers(ModulePass):
+    """Fuse maps that gather from the same points."""
 
-    name = "join-gathers"
+    name = "fuse-gathers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            join_in(function)
+            fuse_in(function)
 
 
-def join_in(function: func.FuncOp) -> None:
+def fuse_in(function: func.FuncOp) -> None:
     alias: AliasAnalysis | None = None
     for op in list(function.walk()):
         while isinstance(op, array.MapOp) and (later := next_gather(op)) is not None:
             alias = alias or AliasAnalysis(function)
             if not shares_enough(op, later) or not independent(op, later, alias):
                 break
-            op = join(op, later)
+            op = fuse(op, later)
 
 
 def next_gather(op: array.MapOp) -> array.MapOp | None:
@@ -142,7 +142,7 @@ def independent(op: array.MapOp, later: array.MapOp, alias: AliasAnalysis) -> bo
     )
 
 
-def join(op: array.MapOp, later: array.MapOp) -> array.MapOp:
+def fuse(op: array.MapOp, later: array.MapOp) -> array.MapOp:
     """One map in the place of the later one."""
     how, theirs = op.gathers, later.gathers
     assert how is not None
@@ -176,13 +176,13 @@ def join(op: array.MapOp, later: array.MapOp) -> array.MapOp:
     gathers = replace(how, shifts=tuple(shifts), zeros=frozenset(zeros))
     outs, kinds = [*op.outs, *later.outs], [*op.out_kinds, *later.out_kinds]
     region = op.detach_region(op.body)
-    joined = array.MapOp(tuple(op.extents), ins, outs, kinds, region, gathers)
-    joined.location = op.location
-    joined.attributes.update(op.attributes)
-    Rewriter.insert_op(joined, InsertPoint.before(later))
+    fused = array.MapOp(tuple(op.extents), ins, outs, kinds, region, gathers)
+    fused.location = op.location
+    fused.attributes.update(op.attributes)
+    Rewriter.insert_op(fused, InsertPoint.before(later))
     for old in (op, later):
         Rewriter.erase_op(old)
-    return joined
+    return fused
 
 
 def is_polynomial_in(argument: SSAValue) -> bool:

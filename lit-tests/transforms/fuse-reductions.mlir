@@ -1,4 +1,4 @@
-// RUN: mutad-opt %s -p join-reductions | filecheck %s
+// RUN: mutad-opt %s -p fuse-reductions | filecheck %s
 
 // What is computed of the sum comes behind the later map; checks stay where they are.
 // CHECK-LABEL: @what_is_returned_moves_behind

@@ -1,4 +1,4 @@
-"""Sums that are returned are computed in the sweep of an adjoint (`join-reductions`)."""
+"""Sums that are returned are computed in the sweep of an adjoint (`fuse-reductions`)."""
 
 import numpy as np
 from gradient_oracle import GradientPrograms

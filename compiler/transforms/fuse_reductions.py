@@ -71,10 +71,10 @@ from .memory_effects import MemoryEffects, functions
 
 
 @dataclass(frozen=True)
-class JoinReductions(ModulePass):
+class FuseReductions(ModulePass):
     """Compute returned sums in the later map that goes over the same elements."""
 
-    name = "join-reductions"
+    name = "fuse-reductions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
@@ -84,7 +84,7 @@ class JoinReductions(ModulePass):
                 effects = effects or MemoryEffects(function)
                 later = place_for(sum_, effects)
                 if later is not None:
-                    join(sum_, later)
+                    fuse(sum_, later)
                     effects = None
 
 
@@ -160,7 +160,7 @@ def goes_along(op: array.MapOp, later: array.MapOp) -> bool:
     )
 
 
-def join(op: array.MapOp, later: array.MapOp) -> None:
+def fuse(op: array.MapOp, later: array.MapOp) -> None:
     """Evaluate the sum's body at the start of the later one's, and what is read of it behind."""
     wait(op, later)
     block, element = later.body.block, elements(later)

@@ -1,4 +1,4 @@
-// RUN: mutad-opt %s -p join-gathers | filecheck %s
+// RUN: mutad-opt %s -p fuse-gathers | filecheck %s
 
 // CHECK-LABEL: @read_once
 // CHECK:         array.map(%m) ins(%v, %p : {{.*}}) outs(%s, %t : {{.*}}) kinds ["add", "add"] window(%n) shifts [0, 1] zeros [0, 1]

@@ -1,4 +1,4 @@
-"""Shadows that are gathered from the same points by one map (`join-gathers`)."""
+"""Shadows that are gathered from the same points by one map (`fuse-gathers`)."""
 
 from gradient_oracle import GradientPrograms
 from gradient_tests import gradient_tests
