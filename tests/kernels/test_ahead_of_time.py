@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,75 @@ def test_what_the_driver_refuses_is_a_status(tmp_path: Path) -> None:
         failing_next(lambda: made("made_of", waves(4)))
     assert failed.value.kind == KINDS["MemoryError"]
     assert made("made_of", waves(4))["result_0"].size == int(waves(4).sum()) + 3
+
+
+def multiplied(a, b, c):
+    c += a @ b.T
+    return (c * c).sum()
+
+
+def stepped(a, x, steps):
+    for _ in range(steps):
+        x[:] = a @ x
+    return x.sum()
+
+
+def apart(a, b, c):
+    c[:, :4] = a[::2, ::2] @ b[::2, ::2]
+    return c.sum()
+
+
+PRODUCTS = {
+    "multiplied": (multiplied, lambda t: (waves(5, 7, dtype=t), waves(6, 7, dtype=t), waves(5, 6, dtype=t))),
+    "stepped": (stepped, lambda t: (0.1 * waves(4, 4, dtype=t), waves(4, 3, dtype=t), 5)),
+    "apart": (apart, lambda t: (waves(8, 6, dtype=t), waves(6, 8, dtype=t), waves(4, 6, dtype=t))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_go_to_the_cublas_of_a_handle(tmp_path: Path, name: str, dtype: str) -> None:
+    function, made = PRODUCTS[name]
+    given = partial(made, {"f64": "f8", "f32": "f4"}[dtype])
+    keys = {
+        p: f"{dtype}[?,?]C" if p != "steps" else "py_int"
+        for p in mutad.compile(function).parameters
+    }
+    exports = export(function, keys), export(function, keys, "value_and_grad", (0, 1))
+    client = DeviceClient(tmp_path, "own", *exports)
+    compiled = mutad.compile(function, grad=True)
+    tolerance = 1e-12 if dtype == "f64" else 1e-5
+    handle = ctypes.c_void_p(99)
+    expected, total = {"multiplied": (1, 3), "stepped": (5, 15), "apart": (0, 0)}[name]
+    for own in (None, ctypes.byref(handle)):
+        assert client.loaded["own_cublas"](ctypes.byref(client.device), own) == 0
+        before = counter("products").value
+        arguments = given()
+        found = client(name, *arguments)["result"]
+        here = given()
+        assert found == pytest.approx(float(compiled(*here)), rel=tolerance)
+        np.testing.assert_allclose(arguments[1], here[1], rtol=tolerance)
+        assert counter("products").value - before == (expected if own else 0)
+        arguments = given()
+        slopes = [np.empty_like(arguments[0]), np.empty_like(arguments[1])]
+        client(f"{name}_value_and_grad", *arguments, *slopes)
+        wanted = compiled.grad(*given(), wrt=(0, 1))
+        for one, other in zip(slopes, wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=tolerance)
+        assert counter("products").value - before == (expected + total if own else 0)
+    assert handle.value == client.stream.value
+
+
+def test_what_cublas_refuses_is_a_status(tmp_path: Path) -> None:
+    client = DeviceClient(tmp_path, "own", export(multiplied, dict.fromkeys("abc", "f64[?,?]C")))
+    handle = ctypes.c_void_p()
+    client.loaded["own_cublas"](ctypes.byref(client.device), ctypes.byref(handle))
+    counter("refuses").value = 1
+    try:
+        with pytest.raises(Failed, match="own: cuBLAS refuses"):
+            client("multiplied", waves(5, 7), waves(6, 7), waves(5, 6))
+    finally:
+        counter("refuses").value = 0
 
 
 def failing_next(work: Callable[[], object]) -> None:
