@@ -33,7 +33,7 @@ from device_programs import PROGRAMS, Arguments, bodies, waves
 import mutad
 from mutad import aot
 from mutad.compiler.aot.device_library import DeviceLibrary, compile_device
-from mutad.compiler.aot.statuses import KINDS
+from mutad.compiler.aot.statuses import DEVICE_ERROR, KINDS
 from mutad.compiler.diagnostics import CompileError
 from mutad.compiler.request import Options
 
@@ -383,6 +383,78 @@ def test_c_calls_a_library(tmp_path: Path, compiler: list[str]) -> None:
     assert done.stdout == "0 20.25\n0 33.75 0\n"
 
 
+FORTRAN = """
+program main
+    use model
+    implicit none
+    interface
+        function allocate_at(place, bytes) bind(c, name="cuMemAlloc") result(code)
+            import
+            type(c_ptr), intent(out) :: place
+            integer(c_size_t), value :: bytes
+            integer(c_int) :: code
+        end function allocate_at
+        function clear(at, what, count, stream) bind(c, name="cuMemsetD32Async") result(code)
+            import
+            type(c_ptr), value :: at, stream
+            integer(c_int), value :: what
+            integer(c_size_t), value :: count
+            integer(c_int) :: code
+        end function clear
+        function fetch(to, at, bytes, stream) bind(c, name="cuMemcpyDtoHAsync") result(code)
+            import
+            type(c_ptr), value :: to, at, stream
+            integer(c_size_t), value :: bytes
+            integer(c_int) :: code
+        end function fetch
+    end interface
+    type(model_device) :: device
+    type(c_ptr) :: u, k, block
+    real(c_double) :: total
+    real(c_double), target :: slope(6)
+    real(c_double), pointer :: there(:, :)
+    integer(c_int64_t), pointer :: places(:)
+    integer(c_int) :: status
+    status = model_open(device)
+    if (status /= MODEL_OK) error stop model_strerror(status)
+    status = model_cublas(device, c_null_ptr)
+    status = allocate_at(u, 48_c_size_t) + allocate_at(k, 16_c_size_t)
+    status = clear(u, 0, 12_c_size_t, c_null_ptr) + clear(k, 0, 4_c_size_t, c_null_ptr)
+    status = model_allocate(device, c_null_ptr, 48_c_int64_t, block)
+    call c_f_pointer(u, there, [2, 3])
+    call c_f_pointer(k, places, [2])
+    status = scatter_alloc(device, c_null_ptr, model_transposed(there), model_array(places), &
+        1.5_c_double, .true._c_bool, total)
+    print '(i0, 1x, f0.2)', status, total
+    status = scatter_grad_alloc(device, c_null_ptr, model_f64_2_of(u, 3_c_int64_t, 2_c_int64_t), &
+        model_i64_1_of(k, 2_c_int64_t), 1.5_c_double, .true._c_bool, &
+        model_f64_2_of(block, 3_c_int64_t, 2_c_int64_t))
+    status = status + fetch(c_loc(slope), block, 48_c_size_t, c_null_ptr)
+    print '(i0, 2(1x, f0.2))', status, slope(1), abs(slope(2))
+    status = model_release(device, c_null_ptr, block) + model_close(device)
+    print '(i0, 1x, i0)', status, MODEL_DEVICE_ERROR
+end program main
+"""
+
+
+@pytest.mark.skipif(shutil.which("gfortran") is None, reason="no gfortran")
+def test_fortran_calls_a_library(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(MODEL)
+    driver = build_stub(tmp_path)
+    images = property(lambda library: [str(build_kernels(library, tmp_path)).encode()])
+    for kind in ("static", "fortran"):
+        asked = ["--target=sm_90", "--grad", "scatter:u", "-o", str(tmp_path), f"--emit={kind}"]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(DeviceLibrary, "images", images)
+            assert aot.main([*asked, str(tmp_path / "model.py")]) == 0
+    (tmp_path / "main.f90").write_text(FORTRAN)
+    warnings = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-std=f2018"]
+    given = ["model.f90", "main.f90", "libmodel.a", driver, "-ldl", "-lm", f"-Wl,-rpath,{tmp_path}"]
+    subprocess.run(["gfortran", *warnings, *given, "-o", "main"], cwd=tmp_path, check=True)
+    done = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"0 20.25\n0 33.75 .00\n0 {KINDS[DEVICE_ERROR]}\n"
+
+
 def test_libraries_hold_their_kernels(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(MODEL)
     asked = ["--target=sm_90", "-o", str(tmp_path), str(tmp_path / "model.py")]
@@ -406,8 +478,8 @@ def test_libraries_hold_their_kernels(tmp_path: Path) -> None:
             "--emit ptx: of a CPU there are shared, .*; name a device: --target sm_90",
         ),
         (
-            ["--target=sm_90", "--emit=fortran"],
-            "--emit fortran: of --target sm_90 there are shared, object",
+            ["--target=sm_90", "--emit=wheel"],
+            "--emit wheel: of --target sm_90 there are shared, object",
         ),
         (["--target=sm_12"], "--target sm_12: devices are sm_70"),
         (["--target=sm_90", "-g"], "--cpu and -g are of CPUs"),
