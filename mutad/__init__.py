@@ -215,10 +215,11 @@ class _LazyCompiler:
         counts: Any = None,
     ) -> Any:
         from .compiler import receipts
-        from .runtime import step_replay
+        from .runtime import keys, step_replay
 
         request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
-        return receipts.explain_request(request, values, counts, step_replay.replay)
+        wanted = None if values is None else lambda assumed: keys.assumptions_hold(assumed, values)
+        return receipts.explain_request(request, values, counts, step_replay.replay, wanted)
 
     @staticmethod
     def _request(
