@@ -214,11 +214,13 @@ class _LazyCompiler:
         values: Any,
         counts: Any = None,
     ) -> Any:
+        from functools import partial
+
         from .compiler import receipts
         from .runtime import keys, step_replay
 
         request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
-        wanted = None if values is None else lambda assumed: keys.assumptions_hold(assumed, values)
+        wanted = None if values is None else partial(keys.assumptions_hold, values=values)
         return receipts.explain_request(request, values, counts, step_replay.replay, wanted)
 
     @staticmethod
