@@ -48,16 +48,17 @@ def explain_request(
     values: Sequence[Any] | None,
     counts: Sequence[int] | None = None,
     schedule: Schedule | None = None,
-    wanted: Callable[[Sequence[Any]], bool] | None = None,
+    holds: Callable[[Sequence[Any], Sequence[Any]], bool] | None = None,
 ) -> Receipt:
     """What a derivative would save for these argument values, one for each parameter; None: symbolic only.
 
     `counts`: the bytes of each save of the plan, where a run counted them; `schedule`: what says how often
-    steps are run within a budget; `wanted`: whether extents are as code assumes, or other code is called.
+    steps are run within a budget; `holds`: whether what code assumes is so, or other code is called.
     """
     with own_faults(request):
-        if wanted is not None and not wanted(simplify(request).built.assumed):
-            request = replace(request, options=replace(request.options, stretch=True))
+        if holds is not None and values is not None:
+            stretch = not holds(simplify(request).built.assumed, values)
+            request = replace(request, options=replace(request.options, stretch=stretch))
         receipt = explained(request, values, counts, schedule)
         return replace(receipt, kernels=kernels_of(request)) if request.options.device else receipt
 

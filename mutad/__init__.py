@@ -214,14 +214,12 @@ class _LazyCompiler:
         values: Any,
         counts: Any = None,
     ) -> Any:
-        from functools import partial
-
         from .compiler import receipts
         from .runtime import keys, step_replay
 
         request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
-        wanted = None if values is None else partial(keys.assumptions_hold, values=values)
-        return receipts.explain_request(request, values, counts, step_replay.replay, wanted)
+        told = values, counts, step_replay.replay, keys.assumptions_hold
+        return receipts.explain_request(request, *told)
 
     @staticmethod
     def _request(
