@@ -9,7 +9,7 @@ cotangents, of each value: a gradient saves no more for these, a product k tange
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -48,15 +48,27 @@ def explain_request(
     values: Sequence[Any] | None,
     counts: Sequence[int] | None = None,
     schedule: Schedule | None = None,
+    holds: Callable[[Sequence[Any], Sequence[Any]], bool] | None = None,
 ) -> Receipt:
     """What a derivative would save for these argument values, one for each parameter; None: symbolic only.
 
     `counts`: the bytes of each save of the plan, where a run counted them; `schedule`: what says how often
-    steps are run within a budget.
+    steps are run within a budget; `holds`: whether what code assumes is so, or other code is called.
     """
     with own_faults(request):
+        if holds is not None and values is not None:
+            stretch = not holds(simplify(request).built.assumed, values)
+            request = replace(request, options=replace(request.options, stretch=stretch))
         receipt = explained(request, values, counts, schedule)
         return replace(receipt, kernels=kernels_of(request)) if request.options.device else receipt
+
+
+def simplify(request: Request) -> Compilation:
+    """As far as the analyses read it."""
+    c = simplified(request)
+    for stage in STAGES[:2]:
+        advance(c, stage)
+    return c
 
 
 def kernels_of(request: Request) -> tuple[KernelFigures, ...]:
@@ -78,9 +90,7 @@ def explained(
     schedule: Schedule | None,
 ) -> Receipt:
     """The receipt of what is saved, and allocated."""
-    c = simplified(request)
-    for stage in STAGES[:2]:
-        advance(c, stage)
+    c = simplify(request)
     leaves = None if values is None else [leaf for value in values for leaf in ir_leaves(value)]
     if request.mode == "tangent":
         return of_tangent(c, leaves)

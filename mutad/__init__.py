@@ -215,10 +215,11 @@ class _LazyCompiler:
         counts: Any = None,
     ) -> Any:
         from .compiler import receipts
-        from .runtime import step_replay
+        from .runtime import keys, step_replay
 
         request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
-        return receipts.explain_request(request, values, counts, step_replay.replay)
+        told = values, counts, step_replay.replay, keys.assumptions_hold
+        return receipts.explain_request(request, *told)
 
     @staticmethod
     def _request(

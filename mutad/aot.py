@@ -18,7 +18,7 @@ import mutad
 
 if TYPE_CHECKING:
     from .compiler.aot.command import Command
-    from .compiler.aot.device_support import Launching
+    from .compiler.aot.device_words import Launching
     from .runtime.annotations import Kind
     from .runtime.captures import Captures
 
@@ -102,6 +102,12 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+WORDS_OF_CALLS = (
+    *("ERROR", "PLACE", "STREAM", "CONTEXT", "UNIT", "LEAST", "HANDLE", "TABLE", "WORDS"),
+)
+"""The state of launches, as far as calls of a library fill it in."""
+
+
 class Runtime:
     """What the compiler asks of the runtime, which it does not import (`compiler.aot.exports.Reader`)."""
 
@@ -143,14 +149,13 @@ class Runtime:
         return found, tuple(keys.argument_key(value, name) for value, name in inputs)
 
     def launching(self) -> Launching:
-        from .compiler.aot.device_support import Launching
-        from .runtime import device_text
+        from .compiler.aot.device_words import Launching
+        from .runtime import device_products, device_text
 
-        words = {
-            name: getattr(device_text, name)
-            for name in ("ERROR", "STREAM", "CONTEXT", "UNIT", "LEAST", "TABLE", "WORDS")
-        }
-        return Launching(device_text.TEXT, words, device_text.DRIVER)
+        words = {name: getattr(device_text, name) for name in WORDS_OF_CALLS}
+        return Launching(
+            device_text.TEXT, words, device_text.DRIVER, device_products.TEXT, device_text.GEMMS
+        )
 
     def sources(self) -> Mapping[str, str]:
         from . import runtime

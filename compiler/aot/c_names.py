@@ -41,7 +41,7 @@ _OWN = re.compile(r"strerror|allocator|aligned|[a-z]+\d*_\d+(_of)?")
 """What the header itself declares, behind the library's name."""
 
 
-_OF_DEVICES = frozenset(["device", "open", "close", "allocate", "release"])
+_OF_DEVICES = frozenset(["device", "open", "close", "cublas", "allocate", "release"])
 """And in libraries that launch kernels."""
 
 

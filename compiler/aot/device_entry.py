@@ -15,7 +15,7 @@ from ..codegen.kernel_memory import KernelMemory
 from ..codegen.support.callbacks import ALLOCATOR
 from ..codegen.support.device import AREA_END, BLOCKS
 from .c_entry import EntryText
-from .device_support import NOTHING
+from .device_words import NOTHING
 from .signature import CFunction
 from .statuses import Statuses
 

@@ -48,6 +48,12 @@ def declarations(library: Library) -> Iterator[str]:
     yield from (f"int {name}_open({name}_device *device);", "")
     yield from comment("Unload the kernels, in the context that they were loaded in.")
     yield from (f"int {name}_close({name}_device *device);", "")
+    yield from comment(
+        "Let cuBLAS multiply matrices from now on, where it takes their strides: its handle (cublasHandle_t),"
+        " or NULL for kernels of this library. Calls put the handle on their stream. Threads that call at"
+        " once need a copy of the device and a handle each."
+    )
+    yield from (f"int {name}_cublas({name}_device *device, void *handle);", "")
     given = ", ".join(parameters(name))
     yield from comment(
         "Memory of the device, in the order of the stream (cuMemAllocAsync, cuMemFreeAsync)."

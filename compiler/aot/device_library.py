@@ -20,9 +20,10 @@ from ..diagnostics import CompileError, line_of_function
 from ..print_ir import module_text
 from ..request import Options
 from .c_names import is_the_librarys
-from .device_support import Launching, support_text
+from .device_support import support_text
 from .device_tools import PTXAS, cubin_of, found
 from .device_unit import DeviceUnit
+from .device_words import Launching
 from .exports import Export
 from .library import Library, linked, options_of
 from .linking import NoTool, shared_library

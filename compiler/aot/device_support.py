@@ -4,27 +4,21 @@
 into the current context: their machine code, or where the device is of another kind their PTX. What it finds
 are words of the caller's, so the library has no state::
 
-    struct model_device: module, context, a zero of the device, the driver's functions, the kernels
+    struct model_device: module, context, a zero of the device, the driver's functions, cuBLAS, the kernels
 
 A call copies them to words of its thread, where `launching` (the text of the runtime) looks for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from ..codegen.support.device import AREA
+from .device_cublas import cublas_text
+from .device_words import CONTEXT, FUNCTIONS, MODULE, NOTHING, Launching, constant, field, strings
 from .driver_errors import refusals
 from .statuses import DEVICE_ERROR, Statuses
 
-MODULE, CONTEXT, NOTHING, FUNCTIONS = range(4)
-"""Words of the device; the functions are the first of several."""
-MORE = (
-    *("cuInit", "cuModuleLoadData", "cuModuleGetFunction", "cuModuleUnload"),
-    *("cuMemAlloc", "cuMemFree", "cuMemsetD8"),
-)
-"""Functions of the driver behind those that launches call."""
 DRIVER = "libcuda.so.1"
 VERSION = 12000
 """Of CUDA: the functions are those of this version."""
@@ -32,27 +26,6 @@ NEVER = 1 << 40
 """How many graphs make it worth to replay a loop on a stream that cannot be captured."""
 UNIT, LEAST = 32, 4
 """As in a Python process: periods of a loop in one graph, and from how many graphs on it is replayed."""
-
-
-@dataclass(frozen=True)
-class Launching:
-    """What compiled code calls to launch kernels (`mutad.runtime.device_text`)."""
-
-    text: str
-    words: Mapping[str, int]
-    """The places in its state of what a call has to fill in."""
-    functions: Sequence[str]
-    """Of the driver, in the order of the table."""
-
-    @property
-    def driver(self) -> tuple[str, ...]:
-        """All functions of the driver that a library needs."""
-        return (*self.functions, *MORE)
-
-    @property
-    def kernels(self) -> int:
-        """The first word of a device that is a kernel."""
-        return FUNCTIONS + len(self.driver)
 
 
 def support_text(
@@ -65,7 +38,9 @@ def support_text(
         f"@{state} = internal thread_local global [{launching.words['WORDS']} x i64] {end}",
     )
     own = own.replace("@mutad_libc_malloc", "@malloc").replace("@mutad_libc_free", "@free")
-    parts = [own, AREA, CALLS, of_calls(launching), refusals(name, s), opening(name, launching, s)]
+    refused = s.status(DEVICE_ERROR, f"{name}: cuBLAS refuses")
+    parts = [own, launching.products, AREA, CALLS, of_calls(launching, refused), refusals(name, s)]
+    parts += [opening(name, launching, s), cublas_text(name, launching, s)]
     parts += [strings("names", launching.driver), strings("kernel_names", kernels)]
     parts += [constant(f"mutad_library_image{k}", image) for k, image in enumerate(images)]
     places = ", ".join(f"ptr @mutad_library_image{k}" for k in range(len(images)))
@@ -85,22 +60,6 @@ def without_doubles(text: str) -> str:
     return "\n".join(found) + "\n"
 
 
-def constant(symbol: str, data: bytes, alignment: int = 64) -> str:
-    """Bytes, with a zero behind."""
-    whole = data + b"\0"
-    shown = "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in whole)
-    return f'@{symbol} = internal constant [{len(whole)} x i8] c"{shown}", align {alignment}'
-
-
-def strings(symbol: str, texts: Sequence[str]) -> str:
-    """A table of strings."""
-    lines = [constant(f"mutad_library_{symbol}{k}", t.encode(), 1) for k, t in enumerate(texts)]
-    places = ", ".join(f"ptr @mutad_library_{symbol}{k}" for k in range(len(texts)))
-    table = f"[{places}]" if texts else "zeroinitializer"
-    lines.append(f"@mutad_library_{symbol} = internal constant [{len(texts)} x ptr] {table}")
-    return "\n".join(lines)
-
-
 CALLS = """
 declare ptr @malloc(i64)
 declare void @free(ptr)
@@ -116,24 +75,11 @@ define void @mutad_library_free(ptr %nothing, ptr %block, i64 %bytes) {
   ret void
 }
 @mutad_library_allocator = constant [3 x ptr] [ptr @mutad_library_malloc, ptr @mutad_library_free, ptr null]
-
-; Products go to our kernel.
-define i32 @mutad_device_product(ptr %kernel, i64 %blocks, ptr %parameters, ptr %request) {
-  %status = call i32 @mutad_device_launch(ptr %kernel, i64 %blocks, ptr %parameters)
-  ret i32 %status
-}
 """
 
 
-def field(words: int, number: int, name: str, of: str = "%device") -> str:
-    """Load a word."""
-    return f"""  %{name}.at = getelementptr ptr, ptr {of}, i64 {words + number}
-  %{name} = load ptr, ptr %{name}.at
-"""
-
-
-def of_calls(launching: Launching) -> str:
-    """What the entry of a function calls before and behind its kernel."""
+def of_calls(launching: Launching, no_products: int) -> str:
+    """What the entry of a function calls before and behind its kernel; a status where cuBLAS refuses."""
     w, driver = launching.words, launching.driver
     count = len(launching.functions)
 
@@ -146,12 +92,23 @@ def of_calls(launching: Launching) -> str:
     def function(name: str, called: str, of: str = "%device") -> str:
         return field(FUNCTIONS, driver.index(name), called, of)
 
+    def library(name: str, called: str) -> str:
+        return field(launching.cublas + 1, launching.cublas_functions.index(name), called)
+
+    gemms = "".join(
+        f"""{library(one, f"gemm{k}")}
+  %gemm{k}.to = getelementptr i64, ptr @mutad_device_state, i64 {w["TABLE"] + count + k}
+  store ptr %gemm{k}, ptr %gemm{k}.to
+"""
+        for k, one in enumerate(launching.gemms)
+    )
     return f"""
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 define i32 @mutad_library_begin(ptr %device, ptr %stream, ptr %before, ptr %kernels, i64 %first,
                                 i64 %count) {{
+  %working = alloca ptr
   call void @llvm.memset.p0.i64(ptr @mutad_device_state, i8 0, i64 {8 * w["TABLE"]}, i1 false)
   %table = getelementptr i64, ptr @mutad_device_state, i64 {w["TABLE"]}
   %functions = getelementptr ptr, ptr %device, i64 {FUNCTIONS}
@@ -181,7 +138,31 @@ enter:
   %failed = icmp ne i32 %entered, 0
   br i1 %failed, label %refused, label %good
 good:
+{field(0, launching.cublas, "handle")}
+  %no.cublas = icmp eq ptr %handle, null
+  br i1 %no.cublas, label %begun, label %multiply
+multiply:
+{library("cublasGetStream_v2", "stream.of")}{library("cublasSetStream_v2", "to.stream")}
+  store ptr null, ptr %working
+  %told = call i32 %stream.of(ptr %handle, ptr %working)
+  %stream.now = load ptr, ptr %working
+  %is.there = icmp eq ptr %stream.now, %stream
+  %well.told = icmp eq i32 %told, 0
+  %stays = and i1 %is.there, %well.told
+  br i1 %stays, label %hand.over, label %move
+move:
+  %moved = call i32 %to.stream(ptr %handle, ptr %stream)
+  %stuck = icmp ne i32 %moved, 0
+  br i1 %stuck, label %no.products, label %hand.over
+hand.over:
+  %wide.handle = ptrtoint ptr %handle to i64
+{put("HANDLE", "%wide.handle")}{gemms}
+  br label %begun
+begun:
   ret i32 0
+no.products:
+  call void @mutad_library_leave(ptr %before)
+  ret i32 {no_products}
 refused:
   %code = phi i32 [ %asked, %0 ], [ %entered, %enter ]
   %status = call i32 @mutad_library_status(i32 %code)
@@ -209,6 +190,13 @@ define i32 @mutad_library_refusal(i32 %otherwise) {{
   %none = icmp eq i64 %error, 0
   br i1 %none, label %other, label %known
 known:
+  %place.at = getelementptr i64, ptr @mutad_device_state, i64 {w["PLACE"]}
+  %place = load i64, ptr %place.at
+  %by.cublas = icmp uge i64 %place, {count}
+  br i1 %by.cublas, label %cublas, label %driver
+cublas:
+  ret i32 {no_products}
+driver:
   %code = trunc i64 %error to i32
   %status = call i32 @mutad_library_status(i32 %code)
   ret i32 %status
@@ -311,7 +299,7 @@ def opening(name: str, launching: Launching, statuses: Statuses) -> str:
     missing = failing(f"{DRIVER}, NVIDIA's driver, is not there")
     old = failing("the driver is older than r525")
     alone = failing("no context is current: call cuCtxSetCurrent, or cudaSetDevice and cudaFree(0)")
-    size = FUNCTIONS + len(launching.driver)
+    size = launching.kernels
     return f"""
 @mutad_library_driver = internal constant [{len(DRIVER) + 1} x i8] c"{DRIVER}\\00"
 @mutad_library_ask = internal constant [20 x i8] c"cuGetProcAddress_v2\\00"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from . import device_library
+from .device_fortran import device_fortran_text
 from .device_launchers import launchers_text
 from .device_library import DeviceLibrary
 from .fortran import fortran_text
@@ -92,6 +93,7 @@ DEVICE_EMITTERS: dict[str, DeviceEmitter] = {
     "asm": DeviceEmitter("{}.s", of_host(Library.assembly), is_text=True),
     "mlir": DeviceEmitter("{}.mlir", lambda library: library.mlir.encode(), is_text=True),
     "header": DeviceEmitter("{}.h", of_host(header_text), is_text=True),
+    "fortran": DeviceEmitter("{}.f90", of_host(device_fortran_text), is_text=True),
     "pkg-config": DeviceEmitter("{}.pc", of_host(pkg_config_text), is_text=True),
     "ptx": DeviceEmitter("{}.ptx", lambda library: library.ptx.encode(), is_text=True),
     "cubin": DeviceEmitter("{}.cubin", lambda library: library.cubin),

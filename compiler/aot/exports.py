@@ -22,7 +22,7 @@ from .option_values import Asked, Signature, WrongUsage
 
 if TYPE_CHECKING:
     from ..frontend.frames import Captured
-    from .device_support import Launching
+    from .device_words import Launching
 
 
 @dataclass(frozen=True)

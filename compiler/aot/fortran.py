@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from ..codegen.kernel_memory import KernelMemory
-from .fortran_text import FORTRAN_TYPE, Names, colons, comment, statement
+from .fortran_text import FORTRAN_TYPE, Names, colons, comment, copied, filled, statement
 from .header import MEANS, array_types, blas_of, shape_of
 from .library import Library
 from .signature import (
@@ -30,8 +31,6 @@ from .signature import (
 from .statuses import BREACHES, EXCEPTIONS, KINDS, enumerator
 
 MOST_AXES = 15
-OWN = ("array", "transposed", "values", "strerror", "aligned", "free", "allocator")
-"""What the module has besides functions, behind the library's name."""
 
 
 def fortran_text(library: Library) -> str:
@@ -45,12 +44,18 @@ class Module:
 
     library: Library
     names: Names = field(default_factory=Names)
+    OWN: ClassVar = ("array", "transposed", "values", "strerror", "aligned", "free", "allocator")
+    """What the module has besides functions, behind the library's name."""
+    FAILURES: ClassVar[Sequence[str]] = (*EXCEPTIONS, *BREACHES)
+    """Kinds of failures."""
+    FIRST: ClassVar[dict[str, str]] = {}
+    """The parameters of all functions, before their own, and how they are declared."""
 
     def __post_init__(self) -> None:
         name = self.library.name
         symbols = {f.symbol.lower() for f in self.library.functions}
         self.module = self.names.of(f"{name}_module" if name.lower() in symbols else name)
-        self.names.taken |= {self.own(word).lower() for word in OWN}
+        self.names.taken |= {self.own(word).lower() for word in self.OWN}
         self.names.taken |= {self.struct(*kind).lower() for kind in array_types(self.library)}
         self.names.taken |= {one.lower() for _, listed in self.helpers() for one in listed}
         self.functions = [(f, self.names.of(f.symbol)) for f in self.library.functions]
@@ -77,8 +82,7 @@ class Module:
         yield f"module {self.module}"
         yield "    use, intrinsic :: iso_c_binding"
         yield "    implicit none"
-        more = ", of_malloc, released" if self.allocates else ""
-        yield f"    private :: c_strerror, c_strlen, c_malloc{more}"
+        yield f"    private :: {', '.join(self.hidden())}"
         yield ""
         yield from self.types()
         yield from self.statuses()
@@ -94,11 +98,19 @@ class Module:
         yield from self.strerror()
         yield from self.memory()
         for dtype, rank in self.helped:
-            yield from self.struct_of_array(dtype, rank)
-            yield from self.array_of_struct(dtype, rank)
+            yield from self.converted(dtype, rank)
         for function, shown in self.functions:
             yield from self.wrapper(function, shown)
         yield f"end module {self.module}"
+
+    def hidden(self) -> list[str]:
+        """What only the module itself calls."""
+        more = ["of_malloc", "released"] if self.allocates else []
+        return ["c_strerror", "c_strlen", "c_malloc", *more]
+
+    def converted(self, dtype: str, rank: int) -> Iterator[str]:
+        yield from self.struct_of_array(dtype, rank)
+        yield from self.array_of_struct(dtype, rank)
 
     def about(self) -> Iterator[str]:
         blas = f", BLAS ({', '.join(blas_of(self.library))})" if self.library.uses_blas else ""
@@ -156,7 +168,7 @@ class Module:
 
     def statuses(self) -> Iterator[str]:
         yield from comment("Kinds of failure: iand(status, 255).")
-        for kind, number in (("OK", 0), *((k, KINDS[k]) for k in (*EXCEPTIONS, *BREACHES))):
+        for kind, number in (("OK", 0), *((k, KINDS[k]) for k in self.FAILURES)):
             name = enumerator(kind) if number else kind
             yield f"    integer(c_int), parameter :: {self.library.name.upper()}_{name} = {number}"
         yield ""
@@ -189,6 +201,11 @@ class Module:
             "            integer(c_size_t) :: length",
             "        end function c_strlen",
             "",
+        )
+        yield from self.memory_of_c()
+
+    def memory_of_c(self) -> Iterator[str]:
+        yield from (
             '        function c_malloc(bytes) bind(c, name="malloc") result(block)',
             "            import :: c_ptr, c_size_t",
             "            integer(c_size_t), value :: bytes",
@@ -213,22 +230,25 @@ class Module:
             *self.about_memory(function),
             indent="        ",
         )
-        own = ["work", "work_bytes"] if function.memory is KernelMemory.AREA else ["allocator"]
-        given = [*(names[p.name] for p in function.parameters), *own]
+        own = self.of_memory(function)
+        given = [*self.FIRST, *(names[p.name] for p in function.parameters), *own]
         yield from statement(f"function {shown}(", given, ") &", "        ")
         yield f'                bind(c, name="{function.symbol}") result(status)'
         yield "            import"
         yield from self.parameters(function, names, "            ")
-        if function.memory is KernelMemory.AREA:
-            yield "            type(c_ptr), value :: work"
-            yield "            integer(c_int64_t), value :: work_bytes"
-        else:
-            yield f"            type({self.own('allocator')}), intent(in) :: allocator"
+        for name, kind in own.items():
+            yield f"            {kind} :: {name}"
         yield "            integer(c_int) :: status"
         yield f"        end function {shown}"
         yield ""
-        if function.memory is KernelMemory.AREA:
+        if function.sized:
             yield from self.declared_size(function, shown)
+
+    def of_memory(self, function: CFunction) -> dict[str, str]:
+        """The parameters behind a function's own, and how they are declared."""
+        if function.sized:
+            return {"work": "type(c_ptr), value", "work_bytes": "integer(c_int64_t), value"}
+        return {"allocator": f"type({self.own('allocator')}), intent(in)"}
 
     def declared_size(self, function: CFunction, shown: str) -> Iterator[str]:
         names = Names()
@@ -252,11 +272,15 @@ class Module:
             self.own("free").lower(),
         }
         names.taken |= {shown.lower(), f"{shown}_worksize".lower(), f"{shown}_alloc".lower()}
-        names.taken |= {self.struct(*kind).lower() for kind in array_types(self.library)}
+        names.taken |= {self.struct(*kind).lower() for kind in array_types(self.library)} | {
+            *self.FIRST
+        }
         return {p.name: names.of(p.name) for p in function.parameters}
 
     def parameters(self, function: CFunction, names: dict[str, str], indent: str) -> Iterator[str]:
         """Their declarations."""
+        for name, kind in self.FIRST.items():
+            yield f"{indent}{kind.format(self.library.name)} :: {name}"
         for p in function.parameters:
             match p:
                 case ScalarParameter():
@@ -357,31 +381,9 @@ class Module:
             if not rank:
                 yield "        made%data = c_loc(a)"
             else:
-                yield from self.filled(rank, list(axes))
+                yield from filled(rank, list(axes))
             yield f"    end function {own}_{dtype}_{rank}"
             yield ""
-
-    def filled(self, rank: int, axes: Sequence[int]) -> Iterator[str]:
-        """`axes`: of each axis of the struct, that of the array."""
-        first = ["1"] * rank
-        yield "        integer(c_intptr_t) :: here, there"
-        yield "        integer(c_int64_t) :: stride, bytes"
-        yield "        stride = 1"
-        yield "        bytes = storage_size(a) / 8"
-        yield "        if (size(a) > 0) then"
-        yield f"            made%data = c_loc(a({', '.join(first)}))"
-        yield "            here = transfer(made%data, here)"
-        yield "        end if"
-        for d in range(rank):
-            second = [*first[:d], "2", *first[d + 1 :]]
-            place = axes.index(d) + 1
-            yield f"        made%shape({place}) = size(a, {d + 1}, c_int64_t)"
-            yield f"        if (size(a) > 0 .and. size(a, {d + 1}) > 1) then"
-            yield f"            there = transfer(c_loc(a({', '.join(second)})), there)"
-            yield "            stride = (there - here) / bytes"
-            yield "        end if"
-            yield f"        made%strides({place}) = stride"
-            yield f"        stride = stride * max(1_c_int64_t, made%shape({place}))"
 
     def array_of_struct(self, dtype: str, rank: int) -> Iterator[str]:
         """A copy of what a struct describes."""
@@ -396,37 +398,17 @@ class Module:
             yield "        call c_f_pointer(made%data, element)"
             yield "        a = element"
         else:
-            yield from self.copied(rank)
+            yield from copied(rank)
         yield f"    end function {name}"
         yield ""
-
-    def copied(self, rank: int) -> Iterator[str]:
-        counters = [f"i{d + 1}" for d in range(rank)]
-        yield "        integer(c_intptr_t) :: here"
-        yield "        integer(c_int64_t) :: bytes, " + ", ".join(counters)
-        extents = ", ".join(f"made%shape({d + 1})" for d in range(rank))
-        yield f"        allocate (a({extents}))"
-        yield "        bytes = storage_size(a) / 8"
-        for d in reversed(range(rank)):
-            yield f"        do {counters[d]} = 1, made%shape({d + 1})"
-        yield "            here = transfer(made%data, here)"
-        for d in range(rank):
-            yield f"            here = here + bytes * made%strides({d + 1}) * ({counters[d]} - 1)"
-        yield "            call c_f_pointer(transfer(here, made%data), element)"
-        yield f"            a({', '.join(counters)}) = element"
-        yield from ["        end do"] * rank
 
     def wrapper(self, function: CFunction, shown: str) -> Iterator[str]:
         """The function with memory of malloc."""
         names = self.parameter_names(function, shown)
-        given = [names[p.name] for p in function.parameters]
-        area = function.memory is KernelMemory.AREA
-        owned = area and function.has_arrays
-        freed = f"{self.own('free')}(owner)" if owned else f"{self.own('free')}(made%data)"
-        more = f" Result arrays lie in memory to give back: call {freed}."
-        yield from comment(
-            f"{function.symbol}, with memory of malloc.{more if function.has_arrays else ''}"
-        )
+        given = [*self.FIRST, *(names[p.name] for p in function.parameters)]
+        area = function.sized
+        owned = self.is_owned(function)
+        yield from comment(f"{function.symbol}, {self.about_wrapper(function)}")
         head = statement(
             f"function {shown}_alloc(",
             [*given, *(["owner"] if owned else [])],
@@ -446,6 +428,15 @@ class Module:
         yield f"    end function {shown}_alloc"
         yield ""
 
+    def is_owned(self, function: CFunction) -> bool:
+        """Whether what a wrapper has allocated is handed to its caller, with results in it."""
+        return function.sized and function.has_arrays
+
+    def about_wrapper(self, function: CFunction) -> str:
+        freed = "owner" if self.is_owned(function) else "made%data"
+        more = f" Result arrays lie in memory to give back: call {self.own('free')}({freed})."
+        return f"with memory of malloc.{more if function.has_arrays else ''}"
+
     def called_with_allocator(self, shown: str, given: list[str]) -> Iterator[str]:
         yield f"        type({self.own('allocator')}) :: allocator"
         yield "        allocator%allocate = c_funloc(of_malloc)"
@@ -455,8 +446,23 @@ class Module:
     def called_with_area(
         self, function: CFunction, shown: str, names: dict[str, str]
     ) -> Iterator[str]:
-        optional = {p.name for p in function.arrays() if p.optional}
         yield "        type(c_ptr) :: area"
+        yield from self.asked_size(function, shown, names)
+        yield "        area = c_null_ptr"
+        yield "        if (work_bytes > 0) area = c_malloc(int(work_bytes + 64, c_size_t))"
+        yield "        if (.not. c_associated(area)) work_bytes = 0"
+        given = [names[p.name] for p in function.parameters]
+        call = [*given, f"{self.own('aligned')}(area)", "work_bytes"]
+        yield from statement(f"status = {shown}(", call, ")", "        ")
+        if function.has_arrays:
+            yield "        owner = area"
+            yield "        if (status == 0) return"
+            yield "        owner = c_null_ptr"
+        yield f"        call {self.own('free')}(area)"
+
+    def asked_size(self, function: CFunction, shown: str, names: dict[str, str]) -> Iterator[str]:
+        """How many bytes a call takes."""
+        optional = {p.name for p in function.arrays() if p.optional}
         yield f"        integer(c_int64_t) :: {', '.join(['work_bytes', *self.asked(function)])}"
         for variable, size in zip(self.asked(function), function.sizes, strict=True):
             name = names[size.parameter]
@@ -469,17 +475,6 @@ class Module:
         yield from statement(
             f"work_bytes = {shown}_worksize(", self.asked(function), ")", "        "
         )
-        yield "        area = c_null_ptr"
-        yield "        if (work_bytes > 0) area = c_malloc(int(work_bytes + 64, c_size_t))"
-        yield "        if (.not. c_associated(area)) work_bytes = 0"
-        given = [names[p.name] for p in function.parameters]
-        call = [*given, f"{self.own('aligned')}(area)", "work_bytes"]
-        yield from statement(f"status = {shown}(", call, ")", "        ")
-        if function.has_arrays:
-            yield "        owner = area"
-            yield "        if (status == 0) return"
-            yield "        owner = c_null_ptr"
-        yield f"        call {self.own('free')}(area)"
 
     def asked(self, function: CFunction) -> list[str]:
         """Variables for what the size is asked for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
 
@@ -64,3 +64,44 @@ def statement(head: str, items: Iterable[str], end: str, indent: str) -> Iterato
 def colons(rank: int) -> str:
     """The shape of a parameter."""
     return f"({', '.join(':' * rank)})" if rank else ""
+
+
+def filled(rank: int, axes: Sequence[int]) -> Iterator[str]:
+    """`axes`: of each axis of the struct, that of the array."""
+    first = ["1"] * rank
+    yield "        integer(c_intptr_t) :: here, there"
+    yield "        integer(c_int64_t) :: stride, bytes"
+    yield "        stride = 1"
+    yield "        bytes = storage_size(a) / 8"
+    yield "        if (size(a) > 0) then"
+    yield f"            made%data = c_loc(a({', '.join(first)}))"
+    yield "            here = transfer(made%data, here)"
+    yield "        end if"
+    for d in range(rank):
+        second = [*first[:d], "2", *first[d + 1 :]]
+        place = axes.index(d) + 1
+        yield f"        made%shape({place}) = size(a, {d + 1}, c_int64_t)"
+        yield f"        if (size(a) > 0 .and. size(a, {d + 1}) > 1) then"
+        yield f"            there = transfer(c_loc(a({', '.join(second)})), there)"
+        yield "            stride = (there - here) / bytes"
+        yield "        end if"
+        yield f"        made%strides({place}) = stride"
+        yield f"        stride = stride * max(1_c_int64_t, made%shape({place}))"
+
+
+def copied(rank: int) -> Iterator[str]:
+    """Elements of a struct, in an array that is allocated for them."""
+    counters = [f"i{d + 1}" for d in range(rank)]
+    yield "        integer(c_intptr_t) :: here"
+    yield "        integer(c_int64_t) :: bytes, " + ", ".join(counters)
+    extents = ", ".join(f"made%shape({d + 1})" for d in range(rank))
+    yield f"        allocate (a({extents}))"
+    yield "        bytes = storage_size(a) / 8"
+    for d in reversed(range(rank)):
+        yield f"        do {counters[d]} = 1, made%shape({d + 1})"
+    yield "            here = transfer(made%data, here)"
+    for d in range(rank):
+        yield f"            here = here + bytes * made%strides({d + 1}) * ({counters[d]} - 1)"
+    yield "            call c_f_pointer(transfer(here, made%data), element)"
+    yield f"            a({', '.join(counters)}) = element"
+    yield from ["        end do"] * rank

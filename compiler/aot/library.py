@@ -29,7 +29,7 @@ from .signature import (
 from .statuses import Statuses
 from .unit import Unit
 
-DEVICE_FUNCTIONS = ("open", "close", "allocate", "release")
+DEVICE_FUNCTIONS = ("open", "close", "cublas", "allocate", "release")
 """What a library that launches kernels has besides the exports, behind its name."""
 
 

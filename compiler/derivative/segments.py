@@ -26,6 +26,7 @@ from xdsl.traits import Pure
 
 from ...dialects import ad, array
 from ..analysis.carried_shapes import arrays_before
+from ..analysis.equal_extents import all_equal, found_equal
 from ..analysis.views import strip_casts
 from ..rules.builders import Emit, index
 from .bits import PER_BYTE, are_packed, bytes_for
@@ -138,9 +139,10 @@ def extents_of_base(base: SSAValue) -> tuple[SSAValue | ArrayExtent, ...]:
         return tuple(owner.extents)
     assert isinstance(base.type, MemRefType)
     if among := arrays_before(base):
-        first, *others = (extents_of_base(strip_casts(one)) for one in among)
-        if all(list(map(as_asked, first)) == list(map(as_asked, other)) for other in others):
-            return first
+        shapes = [extents_of_base(strip_casts(one)) for one in among]
+        checked = [(as_asked(one), as_asked(other)) for one, other in found_equal(base)]
+        if all(all_equal(list(map(as_asked, axis)), checked) for axis in zip(*shapes, strict=True)):
+            return shapes[0]
     return tuple(ArrayExtent(base, axis) for axis in range(base.type.get_num_dims()))
 
 

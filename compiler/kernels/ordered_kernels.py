@@ -7,7 +7,7 @@
                                                          u[k[i]] += v[i]
 
 All threads go through all iterations, in order, and so each element sees what the program does to it, in the
-program's order. Why no two threads meet: see `updates`.
+program's order. Why no two threads meet: see `updates`. Many iterations are sorted (`sorted_kernels`).
 """
 
 from __future__ import annotations
@@ -78,15 +78,16 @@ class OrderedKernel:
             for op in body:
                 if op in steps:
                     kernel.copy(op)
-            owner = kernel.rest(self.number(), threads)
+            owner = kernel.rest(number_of(kernel, self.told), threads)
             with kernel.where(kernel.emit(arith.CmpiOp(owner, me, "eq"))):
                 for op in body:
                     if op not in steps:
                         kernel.copy(op)
 
-    def number(self) -> SSAValue:
-        """The same for iterations that meet."""
-        first, *others = (self.kernel.value(v) for v in self.told.keys)
-        for one in others:
-            first = self.kernel.sum(self.kernel.product(first, self.kernel.index(MIX)), one)
-        return first
+
+def number_of(kernel: Kernel, told: Ordered) -> SSAValue:
+    """The same for iterations that meet."""
+    first, *others = (kernel.value(v) for v in told.keys)
+    for one in others:
+        first = kernel.sum(kernel.product(first, kernel.index(MIX)), one)
+    return first

@@ -55,6 +55,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
@@ -72,7 +73,7 @@ from ..analysis.effects import is_private, mark_overlaps, sharing
 from ..analysis.independence import Addition, Independence, Independent
 from ..analysis.views import strip_views
 from ..diagnostics import refusal
-from . import map_kernels, nest_kernels, reductions, updates
+from . import map_kernels, nest_kernels, reductions, sorted_kernels, updates
 from .additions_to_elements import make_local
 from .gathered_sums import GatheredSum
 from .kernel import Kernel, Writer, blocks, describe, element_of, essence
@@ -85,6 +86,7 @@ from .placement import Placement, agree, names_in, returned
 from .products import ProductKernel
 from .reductions import Term
 from .serial_kernels import SerialKernel, serial_loops
+from .sorted_kernels import SortedKernels, is_sortable
 from .updates import Ordered, Sharing, Split
 
 ADDED_UP = Role("reduction", kind="add")
@@ -350,11 +352,7 @@ class Outliner:
         assert told is not None
         host, kernel = self.host(loop), self.kernel(loop)
         if isinstance(told, Ordered):
-            ordered = OrderedKernel(kernel, host, told)
-            ordered.write()
-            self.launch(host, kernel, ordered.count, told=device.IN_ORDER)
-            loop.trips.replace_all_uses_with(ordered.trips[0])
-            Rewriter.erase_op(loop)
+            self.outline_ordered(loop, told, host)
             return
         split = self.sharing.split(loop, told)
         for one, inner in split.gathered:
@@ -388,6 +386,32 @@ class Outliner:
         nest.take_over()
         loop.trips.replace_all_uses_with(nest.counts[0])
         Rewriter.erase_op(loop)
+
+    def outline_ordered(self, loop: array.LoopOp, told: Ordered, host: Writer) -> None:
+        """Few iterations all threads go through; many are sorted."""
+        trips = host.at_least_zero(trips_of(loop))
+
+        def all_in_all() -> None:
+            kernel = self.kernel(loop)
+            ordered = OrderedKernel(kernel, host, told)
+            ordered.write()
+            self.launch(host, kernel, ordered.count, told=device.IN_ORDER)
+
+        if is_sortable(told):
+            few = host.less(trips, host.index(sorted_kernels.FEWEST))
+            with host.where(few):
+                all_in_all()
+            many = host.emit(arith.XOrIOp(few, host.all([])))
+            with host.where(many):
+                launch = partial(self.launch_told, host)
+                SortedKernels(host, told, trips, self.buffer, launch).write()
+        else:
+            all_in_all()
+        loop.trips.replace_all_uses_with(trips)
+        Rewriter.erase_op(loop)
+
+    def launch_told(self, host: Writer, kernel: Kernel, count: SSAValue, told: str | None) -> None:
+        self.launch(host, kernel, count, told=told)
 
     def outline_serial(self, loop: array.LoopOp) -> None:
         host, kernel = self.host(loop), self.kernel(loop)

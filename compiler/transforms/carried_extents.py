@@ -4,7 +4,9 @@ Two grids that are swapped are two arguments. That they fit together the entry h
 (`array.ENTRY_EQUAL`), and in each iteration the check is there once more, for the names of that iteration.
 Where it holds for the arrays before the loop it holds in every order: what it compares is one number. Runs
 before the derivative: both sweeps have index spaces that do not change, and zeros that one iteration leaves
-are seen to be those that the next one adds to (`store-first`).
+are seen to be those that the next one adds to (`store-first`). The check of whole extents stays before all
+loops: the plan reads there that what is saved of these arrays is as large in each iteration
+(`analysis/equal_extents`).
 
 Before::
 
@@ -27,6 +29,12 @@ After::
 
     func.func @f(%n : index, %u : memref<?xf64>, %v : memref<?xf64>, %x : f64) {
       %c0 = arith.constant 0 : index
+      %0 = arith.constant 0 : index
+      %1 = memref.dim %u, %0 : memref<?xf64>
+      %2 = arith.constant 0 : index
+      %3 = memref.dim %v, %2 : memref<?xf64>
+      %4 = arith.cmpi ne, %1, %3 : index
+      array.raise_if %4, "SystemError", "mutad: extents differ that the entry has found equal"
       %i = memref.dim %u, %c0 : memref<?xf64>
       %trips, %a, %b = array.loop %k to %n carry(%p = %u : memref<?xf64>, %q = %v : memref<?xf64>) do {
         array.map(%i) outs(%p : memref<?xf64>) kinds ["store"] {
@@ -45,12 +53,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Block, BlockArgument, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects import array
 from ...dialects.within import ops_of_kind
@@ -74,7 +83,7 @@ class CarriedExtents(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            for loop in ops_of_kind(function, array.LoopOp):
+            for loop in reversed(ops_of_kind(function, array.LoopOp)):
                 Carried(loop).settle()
 
 
@@ -91,6 +100,11 @@ class Carried:
                 for one, other in equalities(check.condition):
                     agreed.learn(self.key(one), self.key(other))
             for key in agreed.settled():
+                match key:
+                    case ("extent", int(axis)):
+                        self.check_before(axis, slots)
+                    case _:
+                        pass
                 self.replace(key, slots)
         for check in self.checks():
             if all(a is b for a, b in equalities(check.condition)):
@@ -131,6 +145,22 @@ class Carried:
             return None if None in parts else (op.name, *parts)
         return None
 
+    def check_before(self, axis: int, slots: frozenset[int]) -> None:
+        """Say before all loops that the arrays which this one begins with are as long as each other."""
+        first, *others = (strip_casts(self.loop.carried[slot]) for slot in sorted(slots))
+        ahead = self.loop
+        while isinstance(around := ahead.parent_op(), array.LoopOp):
+            if not all(is_outside(one, around) for one in (first, *others)):
+                return  # a loop around it would check in each iteration
+            ahead = around
+        builder = Builder(InsertPoint.before(ahead))
+        for other in others:
+            if other is not first:
+                one, two = (extent(base, axis, builder) for base in (first, other))
+                differ = builder.insert(arith.CmpiOp(one, two, "ne"))
+                check = array.RaiseIfOp(differ.result, "SystemError", array.ENTRY_EQUAL)
+                builder.insert(check).location = self.loop.location
+
     def replace(self, key: Key, slots: frozenset[int]) -> None:
         """Use the number of the array before the loop."""
         before: SSAValue | None = None
@@ -159,6 +189,13 @@ class Carried:
             block.insert_op_before(made, self.loop)
             known[value] = made.results[0]
         return known[value]
+
+
+def extent(base: SSAValue, axis: int, builder: Builder) -> SSAValue:
+    if isinstance(base.owner, array.AllocOp | array.AnyView):
+        return base.owner.extents[axis]
+    number = builder.insert(arith.ConstantOp(IntegerAttr(axis, IndexType())))
+    return builder.insert(memref.DimOp(base, number.result)).result
 
 
 def erase_unused(condition: SSAValue) -> None:

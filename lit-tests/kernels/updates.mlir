@@ -14,7 +14,16 @@ func.func @bins(%n : index, %k : memref<?xindex>, %h : memref<?xi64>) {
   func.return
 }
 
-// The program's own sums of floating-point numbers keep their order.
+// The program's own sums of floating-point numbers keep their order; many iterations are sorted.
+// CHECK-LABEL: func.func @in_order(
+// CHECK:         scf.if
+// CHECK:           device.launch @in_order_0
+// CHECK:         scf.if
+// CHECK:           device.launch @in_order_1
+// CHECK:           array.loop
+// CHECK:             device.launch @in_order_2
+// CHECK:             device.launch @in_order_2
+// CHECK:           device.launch @in_order_3
 func.func @in_order(%n : index, %k : memref<?xindex>, %v : memref<?xf64>, %u : memref<?xf64>) {
   %trips = array.loop %i to %n do {
     %at = memref.load %k[%i] : memref<?xindex>

@@ -111,3 +111,51 @@ func.func @kept_where_an_iteration_makes_an_array(%n : index, %u : memref<?xf64>
   }
   func.return
 }
+
+// It is said before all loops that whole arrays are as long as each other.
+// CHECK-LABEL: @said_before_all_loops
+// CHECK:         [[ONE:%.*]] = memref.dim %u, %{{.*}} : memref<?xf64>
+// CHECK-NEXT:    %{{.*}} = arith.constant 0 : index
+// CHECK-NEXT:    [[OTHER:%.*]] = memref.dim %v, %{{.*}} : memref<?xf64>
+// CHECK-NEXT:    [[DIFFER:%.*]] = arith.cmpi ne, [[ONE]], [[OTHER]] : index
+// CHECK-NEXT:    array.raise_if [[DIFFER]], "SystemError", "mutad: extents differ that the entry has found equal"
+// CHECK-NEXT:    %outer = array.loop
+// CHECK-NOT:       raise_if
+// CHECK:           array.map(%i) outs(%q : memref<?xf64>)
+func.func @said_before_all_loops(%n : index, %u : memref<?xf64>, %v : memref<?xf64>, %x : f64) {
+  %c0 = arith.constant 0 : index
+  %outer = array.loop %l to %n do {
+    %trips, %c, %d = array.loop %k to %n carry(%p = %u : memref<?xf64>, %q = %v : memref<?xf64>) do {
+      %i = memref.dim %p, %c0 : memref<?xf64>
+      %j = memref.dim %q, %c0 : memref<?xf64>
+      %differ = arith.cmpi ne, %i, %j : index
+      array.raise_if %differ, "SystemError", "mutad: extents differ that the entry has found equal"
+      array.map(%j) outs(%q : memref<?xf64>) kinds ["store"] {
+        array.yield %x : f64
+      }
+      array.yield %q, %p : memref<?xf64>, memref<?xf64>
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @not_said_in_each_iteration_of_a_loop_around_it
+// CHECK-NOT:     raise_if
+func.func @not_said_in_each_iteration_of_a_loop_around_it(%n : index, %u : memref<?xf64>, %v : memref<?xf64>, %x : f64) {
+  %c0 = arith.constant 0 : index
+  %outer, %a, %b = array.loop %l to %n carry(%f = %u : memref<?xf64>, %g = %v : memref<?xf64>) do {
+    %trips, %c, %d = array.loop %k to %n carry(%p = %f : memref<?xf64>, %q = %g : memref<?xf64>) do {
+      %i = memref.dim %p, %c0 : memref<?xf64>
+      %j = memref.dim %q, %c0 : memref<?xf64>
+      %differ = arith.cmpi ne, %i, %j : index
+      array.raise_if %differ, "SystemError", "mutad: extents differ that the entry has found equal"
+      array.map(%j) outs(%q : memref<?xf64>) kinds ["store"] {
+        array.yield %x : f64
+      }
+      array.yield %q, %p : memref<?xf64>, memref<?xf64>
+    }
+    array.yield %d, %c : memref<?xf64>, memref<?xf64>
+  }
+  func.return
+}

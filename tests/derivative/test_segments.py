@@ -17,3 +17,38 @@ def test_a_count_that_an_inner_block_computes_is_known_to_the_reverse_sweep() ->
     rng = np.random.default_rng(0)
     a, x = rng.uniform(0.5, 1.5, (8, 12)), rng.uniform(0.5, 1.5, 40)
     check_gradient(compile(multiplied_along_a_triangle, grad=True), a, x, 6, wrt=("a", "x"))
+
+
+def arguments_that_take_turns(u, v, k, steps):
+    for _ in range(steps):
+        v[1:-1] = u[1:-1] + k * u[2:] * u[:-2]
+        u, v = v, u
+    return (u * u).sum() + v[:1].sum()
+
+
+def test_what_arguments_hold_that_take_turns_is_one_segment() -> None:
+    """Their interiors fit together, so they have one extent; where they have not, nothing is assumed."""
+    made = compile(arguments_that_take_turns, grad=True)
+    for m, n in ((7, 7), (2, 2), (0, 0), (1, 2), (2, 1), (0, 2), (2, 0)):
+        for steps in (0, 3, 4):
+            check_gradient(
+                made,
+                np.linspace(0.5, 1, m),
+                np.linspace(0.2, 1, n),
+                0.1,
+                steps,
+                wrt=("u", "v", "k"),
+            )
+    u, v = np.ones(7), np.ones(7)
+    assert made.explain(u, v, 0.1, 5, run=True).saved_bytes == 8 * 5 * 7
+    adjoint = made.inspect("adjoint", u, v, 0.1, 5, wrt=("u", "v", "k"))
+    assert "ad.push" in adjoint
+    assert "ad.pop" not in adjoint
+
+
+def test_a_receipt_is_of_the_code_that_a_call_runs() -> None:
+    """These interiors fit together, and the arrays do not: each iteration saves as much as there is."""
+    made = compile(arguments_that_take_turns, grad=True)
+    given = np.ones(2), np.ones(0), 0.1, 5
+    assert made.explain(*given, run=True).saved_bytes == 8 * (3 * 2 + 2 * 0)
+    assert made.explain(np.ones(1), np.ones(2), 0.1, 5, run=True).saved_bytes >= 0

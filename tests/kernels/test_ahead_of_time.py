@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from device_programs import PROGRAMS, Arguments, bodies, waves
 import mutad
 from mutad import aot
 from mutad.compiler.aot.device_library import DeviceLibrary, compile_device
-from mutad.compiler.aot.statuses import KINDS
+from mutad.compiler.aot.statuses import DEVICE_ERROR, KINDS
 from mutad.compiler.diagnostics import CompileError
 from mutad.compiler.request import Options
 
@@ -208,6 +209,75 @@ def test_what_the_driver_refuses_is_a_status(tmp_path: Path) -> None:
     assert made("made_of", waves(4))["result_0"].size == int(waves(4).sum()) + 3
 
 
+def multiplied(a, b, c):
+    c += a @ b.T
+    return (c * c).sum()
+
+
+def stepped(a, x, steps):
+    for _ in range(steps):
+        x[:] = a @ x
+    return x.sum()
+
+
+def apart(a, b, c):
+    c[:, :4] = a[::2, ::2] @ b[::2, ::2]
+    return c.sum()
+
+
+PRODUCTS = {
+    "multiplied": (multiplied, lambda t: (waves(5, 7, dtype=t), waves(6, 7, dtype=t), waves(5, 6, dtype=t))),
+    "stepped": (stepped, lambda t: (0.1 * waves(4, 4, dtype=t), waves(4, 3, dtype=t), 5)),
+    "apart": (apart, lambda t: (waves(8, 6, dtype=t), waves(6, 8, dtype=t), waves(4, 6, dtype=t))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_go_to_the_cublas_of_a_handle(tmp_path: Path, name: str, dtype: str) -> None:
+    function, made = PRODUCTS[name]
+    given = partial(made, {"f64": "f8", "f32": "f4"}[dtype])
+    keys = {
+        p: f"{dtype}[?,?]C" if p != "steps" else "py_int"
+        for p in mutad.compile(function).parameters
+    }
+    exports = export(function, keys), export(function, keys, "value_and_grad", (0, 1))
+    client = DeviceClient(tmp_path, "own", *exports)
+    compiled = mutad.compile(function, grad=True)
+    tolerance = 1e-12 if dtype == "f64" else 1e-5
+    handle = ctypes.c_void_p(99)
+    expected, total = {"multiplied": (1, 3), "stepped": (5, 15), "apart": (0, 0)}[name]
+    for own in (None, ctypes.byref(handle)):
+        assert client.loaded["own_cublas"](ctypes.byref(client.device), own) == 0
+        before = counter("products").value
+        arguments = given()
+        found = client(name, *arguments)["result"]
+        here = given()
+        assert found == pytest.approx(float(compiled(*here)), rel=tolerance)
+        np.testing.assert_allclose(arguments[1], here[1], rtol=tolerance)
+        assert counter("products").value - before == (expected if own else 0)
+        arguments = given()
+        slopes = [np.empty_like(arguments[0]), np.empty_like(arguments[1])]
+        client(f"{name}_value_and_grad", *arguments, *slopes)
+        wanted = compiled.grad(*given(), wrt=(0, 1))
+        for one, other in zip(slopes, wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=tolerance)
+        assert counter("products").value - before == (expected + total if own else 0)
+    assert handle.value == client.stream.value
+
+
+def test_what_cublas_refuses_is_a_status(tmp_path: Path) -> None:
+    client = DeviceClient(tmp_path, "own", export(multiplied, dict.fromkeys("abc", "f64[?,?]C")))
+    handle = ctypes.c_void_p()
+    client.loaded["own_cublas"](ctypes.byref(client.device), ctypes.byref(handle))
+    counter("refuses").value = 1
+    try:
+        with pytest.raises(Failed, match="own: cuBLAS refuses"):
+            client("multiplied", waves(5, 7), waves(6, 7), waves(5, 6))
+    finally:
+        counter("refuses").value = 0
+
+
 def failing_next(work: Callable[[], object]) -> None:
     """The next call of the driver fails, of those that may (`cuMemAllocAsync`, `cuStreamSynchronize`)."""
     counter("fails_at").value = 1
@@ -313,6 +383,78 @@ def test_c_calls_a_library(tmp_path: Path, compiler: list[str]) -> None:
     assert done.stdout == "0 20.25\n0 33.75 0\n"
 
 
+FORTRAN = """
+program main
+    use model
+    implicit none
+    interface
+        function allocate_at(place, bytes) bind(c, name="cuMemAlloc") result(code)
+            import
+            type(c_ptr), intent(out) :: place
+            integer(c_size_t), value :: bytes
+            integer(c_int) :: code
+        end function allocate_at
+        function clear(at, what, count, stream) bind(c, name="cuMemsetD32Async") result(code)
+            import
+            type(c_ptr), value :: at, stream
+            integer(c_int), value :: what
+            integer(c_size_t), value :: count
+            integer(c_int) :: code
+        end function clear
+        function fetch(to, at, bytes, stream) bind(c, name="cuMemcpyDtoHAsync") result(code)
+            import
+            type(c_ptr), value :: to, at, stream
+            integer(c_size_t), value :: bytes
+            integer(c_int) :: code
+        end function fetch
+    end interface
+    type(model_device) :: device
+    type(c_ptr) :: u, k, block
+    real(c_double) :: total
+    real(c_double), target :: slope(6)
+    real(c_double), pointer :: there(:, :)
+    integer(c_int64_t), pointer :: places(:)
+    integer(c_int) :: status
+    status = model_open(device)
+    if (status /= MODEL_OK) error stop model_strerror(status)
+    status = model_cublas(device, c_null_ptr)
+    status = allocate_at(u, 48_c_size_t) + allocate_at(k, 16_c_size_t)
+    status = clear(u, 0, 12_c_size_t, c_null_ptr) + clear(k, 0, 4_c_size_t, c_null_ptr)
+    status = model_allocate(device, c_null_ptr, 48_c_int64_t, block)
+    call c_f_pointer(u, there, [2, 3])
+    call c_f_pointer(k, places, [2])
+    status = scatter_alloc(device, c_null_ptr, model_transposed(there), model_array(places), &
+        1.5_c_double, .true._c_bool, total)
+    print '(i0, 1x, f0.2)', status, total
+    status = scatter_grad_alloc(device, c_null_ptr, model_f64_2_of(u, 3_c_int64_t, 2_c_int64_t), &
+        model_i64_1_of(k, 2_c_int64_t), 1.5_c_double, .true._c_bool, &
+        model_f64_2_of(block, 3_c_int64_t, 2_c_int64_t))
+    status = status + fetch(c_loc(slope), block, 48_c_size_t, c_null_ptr)
+    print '(i0, 2(1x, f0.2))', status, slope(1), abs(slope(2))
+    status = model_release(device, c_null_ptr, block) + model_close(device)
+    print '(i0, 1x, i0)', status, MODEL_DEVICE_ERROR
+end program main
+"""
+
+
+@pytest.mark.skipif(shutil.which("gfortran") is None, reason="no gfortran")
+def test_fortran_calls_a_library(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(MODEL)
+    driver = build_stub(tmp_path)
+    images = property(lambda library: [str(build_kernels(library, tmp_path)).encode()])
+    for kind in ("static", "fortran"):
+        asked = ["--target=sm_90", "--grad", "scatter:u", "-o", str(tmp_path), f"--emit={kind}"]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(DeviceLibrary, "images", images)
+            assert aot.main([*asked, str(tmp_path / "model.py")]) == 0
+    (tmp_path / "main.f90").write_text(FORTRAN)
+    warnings = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-std=f2018"]
+    given = ["model.f90", "main.f90", "libmodel.a", driver, "-ldl", "-lm", f"-Wl,-rpath,{tmp_path}"]
+    subprocess.run(["gfortran", *warnings, *given, "-o", "main"], cwd=tmp_path, check=True)
+    done = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"0 20.25\n0 33.75 .00\n0 {KINDS[DEVICE_ERROR]}\n"
+
+
 def test_libraries_hold_their_kernels(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(MODEL)
     asked = ["--target=sm_90", "-o", str(tmp_path), str(tmp_path / "model.py")]
@@ -336,8 +478,8 @@ def test_libraries_hold_their_kernels(tmp_path: Path) -> None:
             "--emit ptx: of a CPU there are shared, .*; name a device: --target sm_90",
         ),
         (
-            ["--target=sm_90", "--emit=fortran"],
-            "--emit fortran: of --target sm_90 there are shared, object",
+            ["--target=sm_90", "--emit=wheel"],
+            "--emit wheel: of --target sm_90 there are shared, object",
         ),
         (["--target=sm_12"], "--target sm_12: devices are sm_70"),
         (["--target=sm_90", "-g"], "--cpu and -g are of CPUs"),

@@ -311,17 +311,39 @@ def taking_turns(u, k, steps):
     return (u**2).sum()
 
 
+def arguments_take_turns(u, v, k, steps):
+    for _ in range(steps):
+        v[1:-1] = u[1:-1] + k * u[2:] * u[:-2]
+        u, v = v, u
+    return (u**2).sum() + v[0]
+
+
+def grids_take_turns(u, v, k, steps):
+    for _ in range(steps):
+        v[1:-1, 1:-1] = u[1:-1, 1:-1] + k * u[2:, 1:-1] * u[1:-1, :-2]
+        u, v = v, u
+    return (u**2).sum() + v[0, 1]
+
+
 @pytest.mark.parametrize("steps", [1, 17, 18])
+@pytest.mark.parametrize(
+    ("program", "arrays"),
+    [
+        (taking_turns, (0.1 * waves(20),)),
+        (arguments_take_turns, (0.1 * waves(20), 0.2 * waves(20))),
+        (grids_take_turns, (0.1 * waves(6, 5), 0.2 * waves(6, 5))),
+    ],
+)
 def test_arrays_that_take_turns_are_saved_in_one_segment(
-    steps: int, emulation: EmulatedDriver
+    program: Callable[..., Any], arrays: tuple[Any, ...], steps: int, emulation: EmulatedDriver
 ) -> None:
-    """Both have the same extents, so both sweeps are replayed."""
-    f, g = compiled(taking_turns)
+    """All have the same extents, so both sweeps are replayed."""
+    f, g = compiled(program)
     driver().state[device.UNIT], driver().state[device.LEAST] = 1, 2
-    before = driver().replays
-    found = f.value_and_grad(there(0.1 * waves(20)), 0.01, steps, wrt=("u", "k"))
+    before, wrt = driver().replays, (*range(len(arrays)), "k")
+    found = f.value_and_grad(*(there(a.copy()) for a in arrays), 0.01, steps, wrt=wrt)
     assert driver().replays - before == (0 if steps == 1 else 2 * ((steps - 2) // 2))
-    wanted = flat(g.value_and_grad(0.1 * waves(20), 0.01, steps, wrt=("u", "k")))
+    wanted = flat(g.value_and_grad(*(a.copy() for a in arrays), 0.01, steps, wrt=wrt))
     np.testing.assert_allclose(flat(here(found)), wanted, rtol=1e-13)
 
 
@@ -365,8 +387,8 @@ def test_what_a_loop_adds_of_its_sums_stays_on_the_device(
 
 
 def flat(found: Any) -> Any:
-    value, (du, *others) = found
-    return np.array([value, *du, *others])
+    value, parts = found
+    return np.concatenate([np.ravel(part) for part in (value, *parts)])
 
 
 def test_graphs_are_given_back(emulation: EmulatedDriver) -> None:

@@ -14,7 +14,7 @@ from race_oracle import watched
 
 import mutad
 from mutad.compiler.frontend.library import written_ranks
-from mutad.runtime import device
+from mutad.runtime import drivers
 
 NAN, INF = np.nan, np.inf
 VECTORS = (
@@ -102,7 +102,7 @@ def test_slabs_are_sorted_at_once(shape: tuple[int, ...], axis: int) -> None:
 
     compiled = mutad.compile(order, opt=1)
     with strict():
-        driver = device.drivers["emulated"]
+        driver = drivers.begun["emulated"]
         given = on_device((x,))
         before = driver.launches
         found = on_host(compiled(*given))
@@ -111,7 +111,7 @@ def test_slabs_are_sorted_at_once(shape: tuple[int, ...], axis: int) -> None:
 
 
 def test_launches_grow_as_the_logarithm() -> None:
-    compiled, driver = mutad.compile(argsort, opt=1), device.drivers["emulated"]
+    compiled, driver = mutad.compile(argsort, opt=1), drivers.begun["emulated"]
     with strict():
         taken = list[int]()
         for n in (1000, 2000, 4000):

@@ -22,8 +22,14 @@ typedef struct {
     const signed char *bytes;
 } Function;
 
+typedef struct {
+    int turned[2], rows, columns, depth, apart[3];
+    double times, plus;
+} Product;
+
 typedef struct Step {
     struct Step *next;
+    Product product;
     const Function *kernel;
     int64_t blocks;
     uint64_t words[MOST];
@@ -46,7 +52,7 @@ static struct {
 } blocks[1 << 16];
 static int block_count;
 static int capturing, context = 7, is_current = 1;
-long stub_live, stub_launches, stub_graphs, stub_fails_at;
+long stub_live, stub_launches, stub_graphs, stub_fails_at, stub_products, stub_refuses;
 
 static int64_t shift(void) {
     if (!addresses) {
@@ -80,8 +86,34 @@ static void put(Steps *to, const Step *step) {
     to->last = own;
 }
 
+/* By columns, as cuBLAS does; the elements of `c` are not read where nothing of them is kept. */
+static void multiply(const Step *step) {
+    const Product *p = &step->product;
+    char *at[3];
+    for (int k = 0; k < 3; ++k)
+        at[k] = moved(step->words[k]);
+#define AT(type, k, i, j) ((type *)at[k])[(i) + (size_t)(j) * p->apart[k]]
+#define FACTOR(type, k, i, j) (p->turned[k] ? AT(type, k, j, i) : AT(type, k, i, j))
+#define ALL(type)                                                                                              \
+    for (int i = 0; i < p->rows; ++i)                                                                          \
+        for (int j = 0; j < p->columns; ++j) {                                                                 \
+            type sum = 0;                                                                                      \
+            for (int l = 0; l < p->depth; ++l)                                                                 \
+                sum += FACTOR(type, 0, i, l) * FACTOR(type, 1, l, j);                                          \
+            AT(type, 2, i, j) = (type)p->times * sum + (p->plus != 0 ? (type)p->plus * AT(type, 2, i, j) : 0); \
+        }
+    if (step->size == 8)
+        ALL(double)
+    else
+        ALL(float)
+}
+
 static void run(const Step *step) {
     void *places[MOST];
+    if (step->product.rows) {
+        multiply(step);
+        return;
+    }
     if (!step->kernel) {
         for (size_t k = 0; k < step->count; ++k)
             memcpy((char *)moved(step->target) + k * step->size, &step->value, step->size);
@@ -265,6 +297,29 @@ Result cuGraphDestroy(Steps *made) { return drop(made), free(made), 0; }
 Result cuGraphExecDestroy(Steps *made) { return drop(made), free(made), 0; }
 Result cuEventRecord(void *event, void *where) { return (void)event, (void)where, INVALID; }
 Result cuStreamWaitEvent(void *where, void *event, unsigned n) { return (void)where, (void)event, (void)n, INVALID; }
+
+/* cuBLAS: a handle is where its stream is kept. */
+Result cublasGetStream_v2(void **handle, void **place) { return *place = *handle, 0; }
+Result cublasSetStream_v2(void **handle, void *where) { return *handle = where, 0; }
+
+static Result product(size_t size, int ta, int tb, int m, int n, int k, double times, Address a, int lda, Address b,
+                      int ldb, double plus, Address c, int ldc) {
+    Step step = {.product = {{ta, tb}, m, n, k, {lda, ldb, ldc}, times, plus}, .words = {a, b, c}, .size = size};
+    ++stub_products;
+    return stub_refuses ? 13 : m < 1 || n < 1 || k < 1 ? 7 : later(&step);
+}
+
+Result cublasDgemm_v2(void **handle, int ta, int tb, int m, int n, int k, const double *times, Address a, int lda,
+                      Address b, int ldb, const double *plus, Address c, int ldc) {
+    (void)handle;
+    return product(8, ta, tb, m, n, k, *times, a, lda, b, ldb, *plus, c, ldc);
+}
+
+Result cublasSgemm_v2(void **handle, int ta, int tb, int m, int n, int k, const float *times, Address a, int lda,
+                      Address b, int ldb, const float *plus, Address c, int ldc) {
+    (void)handle;
+    return product(4, ta, tb, m, n, k, *times, a, lda, b, ldb, *plus, c, ldc);
+}
 
 Result cuGetProcAddress_v2(const char *name, void **place, int version, uint64_t flags, int *told) {
     (void)told;

@@ -10,7 +10,7 @@ extents of arguments are part of the specialization. See Note [Extents that are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, scf
@@ -288,6 +288,7 @@ class Mismatches:
             self.wrong.append(differs)
         elif not at_most_one(extent) and agree(e, extent, target):
             self.broken.append(differs)
+            self.broken += [compare(e, "ne", *pair) for pair in extents_compared(e, extent, target)]
         else:
             wrong = e.emit(arith.AndIOp(differs, compare(e, "ne", extent, e.index(1))))
             if not fixed and not never_one(e, target):
@@ -343,6 +344,12 @@ def conditions_for(e: Emitter, left: Affine, right: Affine) -> set[Form] | None:
             found = [forms for forms in alike if forms is not None]
             return set[Form]().union(*found) if len(found) == len(alike) else None
     # min(k, n) and min(k, m), in a loop over k, are equal where n and m are.
+    differing = operands_that_differ(difference)
+    return None if differing is None else conditions_for(e, *differing)
+
+
+def operands_that_differ(difference: Affine) -> tuple[Affine, Affine] | None:
+    """What the two maxima, or minima, are taken of that are subtracted, where it is one number of each."""
     if len(difference.terms) != 2 or difference.constant:
         return None
     (one, f), (other, g) = difference.terms.items()
@@ -357,7 +364,27 @@ def conditions_for(e: Emitter, left: Affine, right: Affine) -> set[Form] | None:
     theirs = [a for a in other.args if a not in one.args]
     if len(mine) != 1 or len(theirs) != 1 or len(one.args) != len(other.args):
         return None
-    return conditions_for(e, mine[0], theirs[0])
+    return mine[0], theirs[0]
+
+
+def extents_compared(
+    e: Emitter, left: SSAValue, right: SSAValue
+) -> Iterator[tuple[SSAValue, SSAValue]]:
+    """The extents of arrays that loops carry which agree where the interiors of these arrays have agreed.
+
+    The entry has compared the arrays themselves (`conditions_for`), from which more follows: a copy of one
+    has the size of a copy of another.
+    """
+    differing = operands_that_differ(affine(left) - affine(right))
+    if differing is None:
+        return
+    difference = differing[0] - differing[1]
+    symbols = [s for s in difference.terms if isinstance(s, Extent) and s.memref in e.carried]
+    if len(symbols) != 2 or len(difference.terms) != 2 or difference.constant:
+        return
+    if sum(difference.terms.values()) == 0:
+        one, other = (e.extents(s.memref)[s.axis] for s in symbols)
+        yield one, other
 
 
 def choices(e: Emitter, memref: SSAValue) -> tuple[SSAValue, ...]:

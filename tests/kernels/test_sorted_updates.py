@@ -1,0 +1,105 @@
+"""Iterations that meet in elements, sorted by these: each element sees the program's order, to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from device_checks import close
+from device_client import DeviceCase
+from device_oracle import strict
+from meeting_programs import MEETING, Meeting
+from on_device import on_device, on_host
+from race_oracle import watched
+
+import mutad
+from mutad.compiler.kernels import sorted_kernels
+from mutad.runtime import drivers
+
+
+@pytest.fixture
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sorted_kernels, "FEWEST", 0)
+
+
+@pytest.mark.parametrize("program", MEETING, ids=lambda m: m.function.__name__)
+@pytest.mark.usefixtures("few_are_many")
+def test_values_and_gradients_are_the_hosts(program: Meeting) -> None:
+    options = {"deterministic": True, "opt": 1, "cache": False}
+    made = mutad.compile(program.function, grad=True, **options)
+    given, plain = program.arguments(), program.arguments()
+    with watched():
+        there = on_device(given)
+        close(on_host(made(*there)), program.function(*plain))
+        for one, other in zip(there, plain, strict=True):
+            np.testing.assert_array_equal(on_host(one), other)
+        if program.wrt and program.deterministic:
+            found = made.grad(*on_device(program.arguments()), wrt=program.wrt)
+            wanted = made.grad(*program.arguments(), wrt=program.wrt)
+            for one, other in zip(found, wanted, strict=True):
+                close(on_host(one), other)
+
+
+def gathered(x, k):
+    return (x[k] ** 2 * np.arange(k.size)).sum()
+
+
+def pairs(x, k, m):
+    return (x[k, m] ** 3).sum()
+
+
+def last_stays(x, k):
+    for i in range(k.size):
+        x[k[i]] = 0.5 * x[k[i]] + i
+    return x.sum()
+
+
+COUNTS = (0, 1, 2, 3, 5, 16, 17, 64, 65, 300)
+
+
+@pytest.mark.parametrize("function", [gathered, pairs, last_stays])
+def test_bits_are_those_of_the_order(
+    function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"deterministic": True, "opt": 1, "cache": False}
+    in_order = mutad.compile(function, grad=True, target="cuda:host", **options)
+    wanted = [in_order.grad(*given(function, m)) for m in COUNTS]
+    monkeypatch.setattr(sorted_kernels, "FEWEST", 0)
+    made = mutad.compile(function, grad=True, **options)
+    with strict():
+        for m, exact in zip(COUNTS, wanted, strict=True):
+            there = on_device(given(function, m))
+            found = on_host(made.grad(*there))
+            np.testing.assert_array_equal(found, exact)
+            plain = given(function, m)
+            close(found, made.grad(*plain))
+            np.testing.assert_array_equal(on_host(there[0]), plain[0])
+
+
+def given(function: Callable[..., Any], m: int) -> tuple[Any, ...]:
+    rng = np.random.default_rng(m)
+    shape = (4, 5) if function is pairs else (7,)
+    return rng.standard_normal(shape), *(rng.integers(-n, n, m) for n in shape)
+
+
+def test_many_are_sorted_and_few_are_not() -> None:
+    """Launches tell: those of merging grow as the logarithm."""
+    made = mutad.compile(gathered, grad=True, deterministic=True, opt=1, cache=False)
+    taken = list[int]()
+    with strict():
+        for m in (sorted_kernels.FEWEST - 1, sorted_kernels.FEWEST, 4 * sorted_kernels.FEWEST):
+            given = on_device((np.ones(50), np.arange(m) % 50))
+            before = drivers.begun["emulated"].launches
+            close(on_host(made.grad(*given)), 2.0 * np.bincount(np.arange(m) % 50, np.arange(m)))
+            taken.append(drivers.begun["emulated"].launches - before)
+    assert taken[0] < taken[1]
+    assert taken[2] - taken[1] == 2
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_libraries_sort_in_their_work_area() -> None:
+    case = DeviceCase(last_stays, lambda: given(last_stays, 40), ("primal",))
+    assert case.check() == []
+    assert case.calls
