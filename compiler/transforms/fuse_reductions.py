@@ -47,7 +47,8 @@ reads the sum before the later map is done, for what is computed of it is only r
 
 Kept apart: sums that are used for anything else, which must have the same bits wherever a step is run again;
 sums that read what the later map does not (that would be one more stream, or keep a temporary); maps over
-other extents; maps that gather.
+other extents; maps that gather; sums of elements that lie apart. LLVM vectorizes those beside a store and not
+alone: they would have other bits than within a budget, whose steps run on contiguous copies.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -91,7 +92,16 @@ class FuseReductions(ModulePass):
 def is_sum(op: array.MapOp) -> bool:
     """Whether a map combines its points into one number each, in cells that are only returned."""
     plain = op.gathers is None and not op.attributes and "store" not in op.out_kinds
-    return plain and bool(op.ins) and all(is_returned(cell_of(out), op) for out in op.outs)
+    read = bool(op.ins) and all(lies_in_rows(m) for m in op.ins)
+    return plain and read and all(is_returned(cell_of(out), op) for out in op.outs)
+
+
+def lies_in_rows(memref_: SSAValue) -> bool:
+    """Whether the elements of a row are certainly next to each other."""
+    type_ = memref_.type
+    assert isinstance(type_, MemRefType)
+    strides = type_.get_strides()
+    return strides is not None and (not strides or strides[-1] == 1)
 
 
 def cell_of(out: SSAValue) -> SSAValue | None:

@@ -179,3 +179,22 @@ func.func @kept_when_the_later_map_reads_the_cell(%n : index, %u : memref<?xf64>
   %value = memref.load %cell[] : memref<f64>
   func.return %value : f64
 }
+
+// CHECK-LABEL: @kept_when_the_elements_lie_apart
+// CHECK:         array.map(%n) ins(%u : memref<?xf64, strided<[?]>>) outs(%sum
+// CHECK:         array.map(%n) ins(%u : memref<?xf64, strided<[?]>>) outs(%s : memref<?xf64>)
+func.func @kept_when_the_elements_lie_apart(%n : index, %u : memref<?xf64, strided<[?]>>, %s : memref<?xf64>) -> f64 {
+  %total = memref.alloca() : memref<f64>
+  %c0 = arith.constant 0 : index
+  %sum = array.view %total[] dims [-1] extents(%n) steps(%c0) : memref<f64> -> memref<?xf64, strided<[0]>>
+  array.map(%n) ins(%u : memref<?xf64, strided<[?]>>) outs(%sum : memref<?xf64, strided<[0]>>) kinds ["add"] {
+  ^bb0(%x : f64):
+    array.yield %x : f64
+  }
+  array.map(%n) ins(%u : memref<?xf64, strided<[?]>>) outs(%s : memref<?xf64>) kinds ["store"] {
+  ^bb1(%x1 : f64):
+    array.yield %x1 : f64
+  }
+  %value = memref.load %total[] : memref<f64>
+  func.return %value : f64
+}
