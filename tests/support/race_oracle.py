@@ -29,6 +29,8 @@ POINTS = 4096
 """Launches of more threads are the machine code's alone."""
 STEPS = 1_000_000
 """After so many steps the rest of a program is the machine code's."""
+STANDING = 1 << 20
+"""An axis along which an array stands still is shown as at most so long."""
 
 
 @functools.lru_cache(64)
@@ -94,7 +96,9 @@ class Watch:
             size = self.driver.blocks[block]
             held = ctypes.string_at(block + self.driver.shift, size)
             copies[block] = ctypes.create_string_buffer(held, size)
-        return np.ndarray(shape, dtype, copies[block], start - block, strides)
+        # an axis that stands still may be as long as there are numbers (the least of no extents)
+        few = tuple([n if step else min(n, STANDING) for n, step in zip(shape, strides, strict=True)])
+        return np.ndarray(few, dtype, copies[block], start - block, strides)
 
 
 def number(word: int, dtype: Any) -> Any:
