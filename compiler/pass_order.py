@@ -187,6 +187,7 @@ FOR_CACHES = (
         FuseReductions,
         FuseRows,
         FuseGathers,
+        ExchangeCopied,  # on a device, the elements that it copies are one more launch
         PeelBoundaries,
         TransposeRows,
         AssumeExtents,
@@ -209,7 +210,6 @@ FOR_KERNELS = tuple(one for one in OPTIMIZE if not isinstance(one, FOR_CACHES))
 
 OF_THE_LAST = (
     *(AssumeLengths, RaiseAdjoints, GatherAdds, StoreFirst, HoistAllocs, ExchangeArrays),
-    ExchangeCopied,
     *(ReuseAllocs, DropArgumentFills, *FOR_CACHES),
 )
 """Passes that run behind the last derivative alone."""

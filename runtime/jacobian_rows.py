@@ -26,7 +26,7 @@ MOST = 1 << 17
 def rows_by(dispatcher: Dispatcher, found: Specialization) -> Callable[..., Any]:
     """What the entry calls, with whether `wrt` was one name, and the arguments."""
     forward, back, drop = (found.direct[kind] for kind in ("forward", "back", "drop"))
-    words, lanes, wrt = found.metadata["record"], found.metadata["lanes"], found.wrt
+    words, lanes, wrt = found.metadata["record"], found.metadata.get("lanes", 1), found.wrt
     shadowed, wanted = found.gradient["shadows"], found.gradient["cotangents"]
     names = tuple([dispatcher.parameters[p] for p in wrt])
 

@@ -111,7 +111,7 @@ def test_calls_of_known_kinds_are_left_to_the_entries(monkeypatch) -> None:
     def refuse(*_args: Any, **_kwargs: Any) -> Any:
         raise AssertionError("in Python")
 
-    monkeypatch.setattr(mutad.runtime.function, "run_vjp", refuse)
+    monkeypatch.setattr(mutad.runtime.differentiable_function, "run_vjp", refuse)
     monkeypatch.setattr(Back, "pulled_back", refuse)
     _, back = f.vjp(x, 2.0, wrt="x")
     np.testing.assert_allclose(back(2.0, x=x), 12 * x**2 + x)

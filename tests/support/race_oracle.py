@@ -97,7 +97,9 @@ class Watch:
             held = ctypes.string_at(block + self.driver.shift, size)
             copies[block] = ctypes.create_string_buffer(held, size)
         # an axis that stands still may be as long as there are numbers (the least of no extents)
-        few = tuple([n if step else min(n, STANDING) for n, step in zip(shape, strides, strict=True)])
+        few = tuple(
+            [n if step else min(n, STANDING) for n, step in zip(shape, strides, strict=True)]
+        )
         return np.ndarray(few, dtype, copies[block], start - block, strides)
 
 
