@@ -2,7 +2,8 @@
 
 Launches and bytes are those of `explain`; `ptxas -v` (wheel nvidia-cuda-nvcc-cu12, or a CUDA toolkit) says
 the rest, for sm_90. Bytes are held against the least that must go through memory. A second table has what an
-iteration of a loop over a tile does (n-body: an interaction).
+iteration of a loop over a tile does (n-body: an interaction), by the IR and, with `nvdisasm` (wheel
+nvidia-cuda-nvdisasm), by the machine code.
 """
 
 from __future__ import annotations
@@ -105,6 +106,60 @@ def counted(body: str) -> Interaction:
 
 
 @dataclass(frozen=True)
+class MachineLoop:
+    """An iteration of such a loop in machine code, per interaction: its slow paths are not counted apart."""
+
+    instructions: float
+    floats: float
+    """Those of the loop's type: sums, products, both fused, and comparisons."""
+
+    def share(self, operations: int, dtype: str) -> float:
+        """Of the device's peak, at most: what the instructions leave of it.
+
+        The peak is a fused multiplication and addition in each lane and cycle. A scheduler issues one
+        instruction for 32 lanes a cycle; those of float64 take two (16 lanes; CUDA C++ Programming Guide,
+        arithmetic instructions of compute capability 9.0).
+        """
+        slots = max(self.floats * (2 if dtype == "f8" else 1), self.instructions)
+        return operations / slots / (1 if dtype == "f8" else 2)
+
+
+LABEL, BRANCH = re.compile(r"(\.L_x_\d+):"), re.compile(r"BRA `\((\.L_x_\d+)\)")
+OPERATION = re.compile(r"\*/\s+(?:@!?U?P\w+ )?([A-Z0-9]+[\w.]*)")
+
+
+def machine_loops(shown: str, bytes_each: dict[str, int]) -> dict[str, MachineLoop]:
+    """By kernel, of `inspect("sass")`: the innermost loop that loads from a tile, so many bytes each time."""
+    found: dict[str, MachineLoop] = {}
+    for section in shown.split("\n.text.")[1:]:
+        kernel, lines = section.partition(":")[0], section.splitlines()
+        labels = {m[1]: n for n, line in enumerate(lines) if (m := LABEL.match(line))}
+        targets = [
+            (labels.get(m[1], n), n) for n, line in enumerate(lines) if (m := BRANCH.search(line))
+        ]
+        loops = [(start, end) for start, end in targets if start < end]
+        for start, end in loops:
+            if any(start <= a and b <= end and (a, b) != (start, end) for a, b in loops):
+                continue
+            names = [m[1] for line in lines[start : end + 1] if (m := OPERATION.search(line))]
+            loaded = sum(width_of(name) for name in names if name.startswith("LDS"))
+            if kernel in bytes_each and loaded:
+                each = loaded / bytes_each[kernel]
+                plain = [name.partition(".")[0] for name in names]
+                floats = sum(n in DOUBLES for n in plain) or sum(n in SINGLES for n in plain)
+                found[kernel] = MachineLoop(len(names) / each, floats / each)
+    return found
+
+
+DOUBLES, SINGLES = ("DADD", "DMUL", "DFMA", "DSETP"), ("FADD", "FMUL", "FFMA", "FSETP")
+
+
+def width_of(load: str) -> int:
+    """The bytes that a thread loads from shared memory."""
+    return int(m[1]) // 8 if (m := re.search(r"\.(64|128)\b", load)) else 4
+
+
+@dataclass(frozen=True)
 class Resources:
     """What the assembler gives a kernel."""
 
@@ -114,10 +169,15 @@ class Resources:
     shared: int
 
 
+def tool(name: str) -> str | None:
+    """One of NVIDIA's, if it is there: `ptxas`, which assembles, or `nvdisasm`."""
+    wheels = [str(w) for p in sys.path for w in Path(p).glob(f"nvidia/*/bin/{name}")]
+    return wheels[0] if wheels else shutil.which(name)
+
+
 def ptxas() -> str | None:
     """NVIDIA's assembler, if there is one."""
-    wheels = [str(w) for p in sys.path for w in Path(p).glob("nvidia/*/bin/ptxas")]
-    return wheels[0] if wheels else shutil.which("ptxas")
+    return tool("ptxas")
 
 
 def resources(ptx: str, kind: str = KIND) -> dict[str, Resources]:
@@ -157,15 +217,26 @@ def table_of_interactions() -> Table:
         table.add_column(name)
     for name in ("bytes of memory", "registers", "spilled"):
         table.add_column(name)
+    for name in ("instructions", "of floats", "peak at most"):
+        table.add_column(name)
     compiled = mutad.compile(bodies, grad=True, target=f"cuda:{KIND}")
     for dtype in ("f8", "f4"):
         given = tuple(np.arange(64, dtype=dtype) for _ in range(3))
         assembled = resources(compiled.inspect("ptx", *given, wrt="x"))
-        for kernel, one in interactions(compiled.inspect("kernels", *given, wrt="x")).items():
+        each = interactions(compiled.inspect("kernels", *given, wrt="x"))
+        loops: dict[str, MachineLoop] = {}
+        if ptxas() is not None and tool("nvdisasm") is not None:
+            shown = compiled.inspect("sass", *given, wrt="x")
+            loops = machine_loops(shown, {kernel: one.shared for kernel, one in each.items()})
+        for kernel, one in each.items():
             has = assembled.get(kernel)
             told = [str(has.registers), str(has.spilled)] if has else ["?"] * 2
             row = (one.operations, one.fused, one.divided, one.shared, one.memory)
-            table.add_row(dtype, kernel, *map(str, row), *told)
+            code = ["?"] * 3
+            if loop := loops.get(kernel):
+                share = f"{100 * loop.share(one.operations, dtype):.0f} %"
+                code = [f"{loop.instructions:g}", f"{loop.floats:g}", share]
+            table.add_row(dtype, kernel, *map(str, row), *told, *code)
     return table
 
 

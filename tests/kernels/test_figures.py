@@ -149,3 +149,34 @@ def test_an_interaction_of_n_body() -> None:
     shown = mutad.compile(gpu.bodies, target="cuda:sm_90").inspect("kernels", *given)
     (one,) = device_figures.interactions(shown).values()
     assert one == device_figures.Interaction(gpu.FLOPS_A_PAIR, 0, 2, 16, 16 / 256)
+
+
+def test_an_interaction_in_machine_code() -> None:
+    """What `docs/gpu-numbers.md` says of the peak."""
+    given = tuple(np.arange(64.0) for _ in range(3))
+    compiled = mutad.compile(gpu.bodies, target="cuda:sm_90")
+    (one,) = device_figures.interactions(compiled.inspect("kernels", *given)).values()
+    (kernel,) = device_figures.interactions(compiled.inspect("kernels", *given))
+    shown = compiled.inspect("sass", *given)
+    (loop,) = device_figures.machine_loops(shown, {kernel: one.shared}).values()
+    assert one.operations < loop.floats < loop.instructions
+    assert 0.1 < loop.share(one.operations, "f8") < 0.5
+
+
+def test_a_loop_of_machine_code_is_counted_per_interaction() -> None:
+    shown = """
+.text.pairs_0:
+.L_x_1:
+        /*0010*/                   LDS.64 R4, [R3] ;
+        /*0020*/                   @!P0 DADD R4, R4, R6 ;
+.L_x_2:
+        /*0030*/                   LDS.128 R8, [R3+0x8] ;
+        /*0040*/                   DFMA R4, R4, R6, R8 ;
+        /*0050*/                   IADD3 R1, R1, 0x1, RZ ;
+        /*0060*/              @!P0 BRA `(.L_x_2) ;
+        /*0070*/              @!P0 BRA `(.L_x_1) ;
+"""
+    found = device_figures.machine_loops(shown, {"pairs_0": 8})
+    assert found == {"pairs_0": device_figures.MachineLoop(2.0, 0.5)}
+    assert found["pairs_0"].share(1, "f8") == 0.5
+    assert found["pairs_0"].share(1, "f4") == 0.25

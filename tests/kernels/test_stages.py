@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import device_checks
 import numpy as np
@@ -47,6 +49,17 @@ def test_stages_of_other_targets_are_named() -> None:
         mutad.compile(heat, target="cuda:sm_90").inspect("llvm", *GIVEN)
     with pytest.raises(ValueError, match="no stage named 'ptx'"):
         mutad.compile(heat).inspect("ptx", *GIVEN)
+
+
+def test_machine_code_of_a_primal_fuses_nothing() -> None:
+    """The contract, behind NVIDIA's own assembler: products and sums are rounded one by one."""
+
+    def operations(**options: Any) -> set[str]:
+        shown = mutad.compile(heat, target="cuda:sm_90", **options).inspect("sass", *GIVEN)
+        return set(re.findall(r"\b(DADD|DMUL|DFMA)\b", shown))
+
+    assert operations() == {"DADD", "DMUL"}
+    assert "DFMA" in operations(fastmath=True)
 
 
 def test_machine_code_is_shown_where_the_tools_are(
