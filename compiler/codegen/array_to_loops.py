@@ -129,8 +129,9 @@ def where_not_empty(nest: Nest) -> Generator[None]:
 def loop_order(state: KernelState, op: array.MapOp, extents: list[str]) -> list[int]:
     """The axes from the outermost loop to the innermost; axes of extent 1 have no loop.
 
-    Unit strides decide the innermost; an operand that is reduced or broadcast counts half. Of a sum only what
-    is read counts: that something is saved beside it must not change the order of its terms.
+    Unit strides decide the innermost. Operands that are reduced or broadcast decide where the others do not:
+    they stand still in one loop and go along in the other. Of a sum only what is read counts: that something is
+    saved beside it must not change the order of its terms.
     """
     axes = [a for a in range(len(extents)) if extents[a] != "1"]
     if len(axes) < 2:
@@ -141,15 +142,13 @@ def loop_order(state: KernelState, op: array.MapOp, extents: list[str]) -> list[
     if not any(sums):
         operands += outs
 
-    def score(axis: int) -> int:
-        total = 0
-        for d in operands:
-            if d.strides[axis] == "1":
-                total += 1 if any(d.strides[a] == "0" for a in axes) else 2
-        return total
+    def score(axis: int) -> tuple[int, int]:
+        along = [d.strides for d in operands if d.strides[axis] == "1"]
+        still = sum(any(strides[a] == "0" for a in axes) for strides in along)
+        return len(along) - still, still
 
     inner = max(axes, key=lambda a: (score(a), a))
-    if inner == axes[0] and score(inner):
+    if inner == axes[0] and any(score(inner)):
         return axes[::-1]
     return [a for a in axes if a != inner] + [inner]
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import f64
+
+from mutad.compiler.codegen.array_to_loops import loop_order
 
 EXP = """
 func.func @f(%a : memref<?xf64>, %c : memref<?xf64>) {
@@ -181,3 +187,26 @@ def test_lanes_are_chosen_without_a_branch_in_strips_whose_buffers_stay_in_the_c
     assert "select <8 x i1>" in kernel.text
     assert "[64 x i64]" in kernel.text
     assert "[256 x i64]" not in kernel.text
+
+
+@pytest.mark.parametrize(
+    ("ins", "outs", "order"),
+    [
+        ([["n", "1"], ["1", "0"], ["1", "0"], ["1", "0"]], [("add", ["1", "0"])], [0, 1]),
+        ([["1", "n"], ["0", "1"], ["0", "1"], ["0", "1"]], [("add", ["0", "1"])], [1, 0]),
+        ([["n", "1"], ["1", "n"], ["1", "0"]], [("store", ["k", "k"])], [1, 0]),
+        ([["n", "1"], ["1", "n"], ["0", "1"]], [("store", ["k", "k"])], [0, 1]),
+        ([["n", "1"]], [("store", ["1", "n"]), ("store", ["1", "n"])], [1, 0]),
+        ([["n", "1"]], [("add", ["1", "0"]), ("store", ["1", "n"])], [0, 1]),
+    ],
+)
+def test_whole_operands_decide_which_loop_is_innermost(ins, outs, order) -> None:
+    """Broadcast ones only where those do not; saves beside a sum never."""
+    memrefs = {
+        name: SimpleNamespace(strides=strides, element=f64)
+        for name, strides in enumerate([*ins, *(strides for _, strides in outs)])
+    }
+    kinds = [kind for kind, _ in outs]
+    op = SimpleNamespace(ins=range(len(ins)), outs=range(len(ins), len(memrefs)), out_kinds=kinds)
+    state = SimpleNamespace(memrefs=memrefs)
+    assert loop_order(cast(Any, state), cast(Any, op), ["n", "m"]) == order
