@@ -130,8 +130,8 @@ def loop_order(state: KernelState, op: array.MapOp, extents: list[str]) -> list[
     """The axes from the outermost loop to the innermost; axes of extent 1 have no loop.
 
     Unit strides decide the innermost. Operands that are reduced or broadcast decide where the others do not:
-    they stand still in one loop and go along in the other. Of a sum only what is read counts: that something is
-    saved beside it must not change the order of its terms.
+    they stand still in one loop and go along in the other. Of a sum only what is read counts: that something
+    is saved beside it must not change the order of its terms.
     """
     axes = [a for a in range(len(extents)) if extents[a] != "1"]
     if len(axes) < 2:
