@@ -125,10 +125,19 @@ def curve(name: str, mode: str) -> Table:
 
 
 def measure(program: str, cache: str) -> float:
-    """The number that `program` prints, run in a process of its own."""
+    """The number that `program` prints, run in a process of its own.
+
+    Python keeps the bytecode of modules, whatever the environment says: as it does for users.
+    """
+    env = {
+        **os.environ,
+        "MUTAD_CACHE_DIR": f"{cache}/code",
+        "PYTHONPYCACHEPREFIX": f"{cache}/bytecode",
+    }
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env={**os.environ, "MUTAD_CACHE_DIR": cache},
+        env=env,
         capture_output=True,
         text=True,
         check=False,

@@ -142,7 +142,7 @@ class Refills:
     def _up_to(self, root: SSAValue, changes: Sequence[Operation]) -> Refill | None:
         steps: list[Operation] = []
         boxes: list[Box] = []
-        left: Boxes | None = [self._whole(root)]
+        left: Boxes | None = not_empty([self._whole(root)])
         start: Version | None = None
         around: array.LoopOp | None = None
         for op in reversed(changes):
@@ -334,16 +334,23 @@ def interval_of(
 
 
 def without(boxes: Boxes, covered: Box) -> Boxes | None:
-    """What is left of `boxes`; None where that is too many."""
+    """What is left of `boxes`, none of which is certainly empty; None where that is too many."""
     left: Boxes = []
     for box in boxes:
         for axis, (first, end) in enumerate(covered):
             lower, upper = box[axis]
-            for part in ((lower, (*upper, *first)), ((*lower, *end), upper)):
-                rest = (*box[:axis], part, *box[axis + 1 :])
-                if not any(map(is_empty, rest)):
-                    left.append(rest)
+            below, behind = (lower, first), (end, upper)
+            # The other bounds were compared when the box was made.
+            if not is_empty(below):
+                left.append((*box[:axis], (lower, united(upper, first)), *box[axis + 1 :]))
+            if not is_empty(behind):
+                left.append((*box[:axis], (united(lower, end), upper), *box[axis + 1 :]))
     return left if len(left) <= MOST_BOXES else None
+
+
+def united(numbers: tuple[Affine, ...], others: tuple[Affine, ...]) -> tuple[Affine, ...]:
+    """Each number once: equal slices bring the same ones."""
+    return (*numbers, *(n for n in others if n not in numbers))
 
 
 def symbols(box: Box) -> Iterator[Symbol]:
@@ -354,10 +361,14 @@ def symbols(box: Box) -> Iterator[Symbol]:
 
 def is_within(box: Box, boxes: Iterable[Box]) -> bool:
     """True where `boxes` certainly cover one."""
-    left: Boxes | None = [box]
+    left: Boxes | None = not_empty([box])
     for covered in boxes:
         left = None if left is None else without(left, covered)
     return left == []
+
+
+def not_empty(boxes: Boxes) -> Boxes:
+    return [box for box in boxes if not any(map(is_empty, box))]
 
 
 def is_empty(interval: Interval) -> bool:

@@ -83,6 +83,7 @@ class ValueGraph:
         self.twin_of = twins(function, self.ssa) if trusting else {}
         """Elements that maps read, and which earlier map has read the same."""
         self._visited: dict[Node, bool] = {}
+        self._works: dict[Node, float] = {}
         self.order = self._upstream(needed.by)
         """Operands before users."""
         if trusting:
@@ -322,6 +323,12 @@ class ValueGraph:
 
     def work(self, node: Node) -> float:
         """The price of making contents again, or an element by a function; other scalar code has none."""
+        found = self._works.get(node)
+        if found is None:
+            found = self._works[node] = self._work(node)  # each choice of groups asks for all
+        return found
+
+    def _work(self, node: Node) -> float:
         if isinstance(node, SSAValue):
             return self.prices.of_function(node)
         refill = self.refill_of.get(node) if isinstance(node, Version) else None
