@@ -107,21 +107,18 @@ def counted(body: str) -> Interaction:
 
 @dataclass(frozen=True)
 class MachineLoop:
-    """An iteration of such a loop in machine code, per interaction: its slow paths are not counted apart."""
+    """An iteration of such a loop in machine code, per interaction."""
 
     instructions: float
     floats: float
     """Those of the loop's type: sums, products, both fused, and comparisons."""
 
-    def share(self, operations: int, dtype: str) -> float:
-        """Of the device's peak, at most: what the instructions leave of it.
+    def share(self, operations: int) -> float:
+        """Of the device's peak, at most, which is a fused multiplication and addition for each of `floats`.
 
-        The peak is a fused multiplication and addition in each lane and cycle. A scheduler issues one
-        instruction for 32 lanes a cycle; those of float64 take two (16 lanes; CUDA C++ Programming Guide,
-        arithmetic instructions of compute capability 9.0).
+        Slow paths that rarely run are calls, whose instructions are not counted.
         """
-        slots = max(self.floats * (2 if dtype == "f8" else 1), self.instructions)
-        return operations / slots / (1 if dtype == "f8" else 2)
+        return operations / (2 * self.floats)
 
 
 LABEL, BRANCH = re.compile(r"(\.L_x_\d+):"), re.compile(r"BRA `\((\.L_x_\d+)\)")
@@ -234,7 +231,7 @@ def table_of_interactions() -> Table:
             row = (one.operations, one.fused, one.divided, one.shared, one.memory)
             code = ["?"] * 3
             if loop := loops.get(kernel):
-                share = f"{100 * loop.share(one.operations, dtype):.0f} %"
+                share = f"{100 * loop.share(one.operations):.0f} %"
                 code = [f"{loop.instructions:g}", f"{loop.floats:g}", share]
             table.add_row(dtype, kernel, *map(str, row), *told, *code)
     return table
