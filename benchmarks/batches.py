@@ -72,7 +72,7 @@ def main() -> None:
     for kernel in KERNELS:
         contestants = Several(Case.of(kernel)).contestants()
         t = times[kernel.name] = interleaved(
-            contestants, rounds=21, seconds=0.002, pick=min, clock=time.thread_time, patience=3.0
+            contestants, rounds=21, seconds=0.01, pick=min, clock=time.thread_time, patience=3.0
         )
         row: list[str] = []
         for mode in MODES:

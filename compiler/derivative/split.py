@@ -59,7 +59,7 @@ from ..analysis.alias import AliasAnalysis
 from ..rules import reads, writes
 from ..transforms.drop_carried import DropCarried
 from ..transforms.eliminate_common import EliminateCommon
-from ..transforms.fold_constants import FoldConstants
+from ..transforms.fold_constants import FoldConstants, is_nonnegative
 from ..transforms.remove_dead import RemoveDead
 from .function_attributes import inherit_locations
 from .primal_values import computed_again
@@ -233,6 +233,8 @@ class Split:
                 return self.bring(extent)
             case array.LoopOp() if value is op.trips and op.condition_block is None:
                 assert op.count is not None
+                if is_nonnegative(op.count):
+                    return self.bring(op.count)
                 zero = self.add(arith.ConstantOp(IntegerAttr(0, IndexType())), op)
                 return self.add(arith.MaxSIOp(self.bring(op.count), zero), op)
             case Operation() if is_integer_code(op):
@@ -310,6 +312,8 @@ class Split:
         for name in SIGNATURE:
             made.attributes[name] = self.gradient.attributes[name]
         made.attributes["kept"] = IntegerAttr(len(self.kept), i64)
+        known = [k for k, v in enumerate(self.kept) if v.type == IndexType() and is_nonnegative(v)]
+        made.attributes["nonnegative"] = DenseArrayBase.from_list(i64, known)
         return made
 
     def describe(self, made: func.FuncOp, arguments: range, shift: int) -> None:

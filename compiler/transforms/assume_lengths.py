@@ -79,7 +79,10 @@ After::
       func.return
     }
 
-Kept: functions that return arrays, save to tapes, call others, or are long; lengths that no check compares.
+The second half of a split gradient has no checks: the first half made them. There a view that has one length,
+of an array that has another, tells that the one is not more than the other.
+
+Kept: functions that return arrays, save to tapes, call others, or are long; lengths that nothing compares.
 """
 
 from __future__ import annotations
@@ -91,7 +94,7 @@ from itertools import combinations
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import MemRefType, ModuleOp
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import ad, array
@@ -100,6 +103,7 @@ from ..analysis.affine import affine
 from ..analysis.alias import AliasAnalysis
 from ..analysis.effects import is_private
 from ..rules import is_repeatable
+from .fold_constants import is_handed_extent
 from .hoist_checks import Before
 from .map_outputs import is_pure
 from .memory_effects import functions
@@ -135,12 +139,22 @@ def may_be_twice(function: func.FuncOp) -> bool:
 
 
 def compared(function: func.FuncOp) -> Iterator[Lengths]:
-    """The lengths of two arguments that a check in the function's own block compares."""
+    """The lengths of two arguments that a check, or a view, in the function's own block compares."""
     for op in function.body.block.ops:
         if isinstance(op, array.RaiseIfOp):
             yield from in_condition(op.condition)
         elif isinstance(op, scf.IfOp) and array.RAISES in op.attributes:
             yield from in_condition(op.cond)
+        elif isinstance(op, array.ViewOp) and isinstance(op.source.owner, array.AllocOp):
+            yield from in_view(op, op.source.owner)
+
+
+def in_view(view: array.ViewOp, whole: array.AllocOp) -> Iterator[Lengths]:
+    """The lengths of a view, and of the array that it is a view of, where they are different ones."""
+    for dim, n in zip(view.source_dims, view.extents, strict=True):
+        m = whole.extents[dim] if dim >= 0 else n
+        if m is not n and all(isinstance(v, BlockArgument) and is_handed_extent(v) for v in (n, m)):
+            yield n, m
 
 
 def in_condition(condition: SSAValue) -> Iterator[Lengths]:
@@ -202,10 +216,10 @@ def write_twice(function: func.FuncOp, n: SSAValue, m: SSAValue) -> None:
     assert first is not None
     assert isinstance(end, func.ReturnOp)
     outside = Before(first)
-    own = [outside.emit(copied(value, outside)) for value in (n, m)]
+    own = [copied(value, outside) for value in (n, m)]
     equal = outside.compare("eq", *own)
     results = list(end.arguments)
-    mapped: dict[SSAValue, SSAValue] = {}
+    mapped = {v: own[0] for v in (n, m) if isinstance(v, BlockArgument)}
     slow, fast = Block(), Block()
     for op in ops[:-1]:
         op.detach()
@@ -214,7 +228,7 @@ def write_twice(function: func.FuncOp, n: SSAValue, m: SSAValue) -> None:
         clone = op.clone(mapped)
         fast.add_op(clone)
         mapped.update(zip(op.results, clone.results, strict=True))
-    lengths = [mapped[n], mapped[m]]
+    lengths = [mapped[v] for v in (n, m) if not isinstance(v, BlockArgument)]
     for value in lengths:
         value.replace_all_uses_with(own[0])
     for branch, values in ((fast, [mapped.get(r, r) for r in results]), (slow, results)):
@@ -230,12 +244,14 @@ def write_twice(function: func.FuncOp, n: SSAValue, m: SSAValue) -> None:
         result.name_hint = name.name_hint
 
 
-def copied(length: SSAValue, outside: Before) -> Operation:
+def copied(length: SSAValue, outside: Before) -> SSAValue:
     """The same extent, on entry."""
+    if isinstance(length, BlockArgument):
+        return length
     op = length.owner
     assert isinstance(op, memref.DimOp)
     axis = array.constant_value(op.index)
     assert axis is not None
     made = memref.DimOp(op.source, outside.constant(axis))
     made.result.name_hint = length.name_hint
-    return made
+    return outside.emit(made)

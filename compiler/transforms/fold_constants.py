@@ -43,6 +43,7 @@ from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    DenseArrayBase,
     Float64Type,
     FloatAttr,
     IndexType,
@@ -476,13 +477,22 @@ def is_nonnegative(x: SSAValue) -> bool:
     """True when the integer is certainly not below 0."""
     owner = x.owner
     if isinstance(x, BlockArgument):
-        return isinstance(x.owner.parent_op(), array.LoopOp) and x.index == 0
+        return is_handed_extent(x) or (
+            isinstance(x.owner.parent_op(), array.LoopOp) and x.index == 0
+        )
     if isinstance(owner, memref.DimOp) or (isinstance(owner, array.LoopOp) and x is owner.trips):
         return True
     if isinstance(owner, arith.MaxSIOp):
         return any((c := constant_value(v)) is not None and c >= 0 for v in owner.operands)
     number = constant_value(x)
     return number is not None and number >= 0
+
+
+def is_handed_extent(x: BlockArgument) -> bool:
+    """Whether the first half of a split gradient knew that it is not below 0, and handed it to the second."""
+    function = x.owner.parent_op()
+    known = function.attributes.get("nonnegative") if isinstance(function, func.FuncOp) else None
+    return isinstance(known, DenseArrayBase) and x.index in known.get_values()
 
 
 def wrapped(value: int) -> int:

@@ -62,6 +62,7 @@ from ...dialects import array
 from ..analysis.affine import Affine, Extent, Subscripts, Term
 from ..analysis.alias import AliasAnalysis
 from ..rules import evaluates_body
+from .fold_constants import is_nonnegative
 from .hoist_checks import Before, is_counted
 
 
@@ -311,8 +312,7 @@ class Nest:
     def _extent(self, loop: array.LoopOp, emitter: Before) -> SSAValue:
         count = loop.count
         assert count is not None
-        known = array.constant_value(count)
-        if isinstance(count.owner, arith.MaxSIOp | memref.DimOp) or (known or -1) >= 0:
+        if is_nonnegative(count):
             return count
         return emitter.emit(arith.MaxSIOp(count, emitter.constant(0)))
 

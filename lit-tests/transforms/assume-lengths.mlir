@@ -183,3 +183,50 @@ func.func @kept_when_one_more_is_compared(%x : memref<?xf64>, %y : memref<?xf64>
   }
   func.return
 }
+
+// The second half of a split gradient: a view tells what the first half checked.
+// CHECK-LABEL: @second_half
+// CHECK-SAME:    %[[N:.*]]: index, %[[M:.*]]: index
+// CHECK:         arith.cmpi eq, %[[N]], %[[M]]
+// CHECK:         scf.if
+// CHECK:         array.map(%[[N]])
+// CHECK:         array.map(%[[N]])
+// CHECK:         } else {
+// CHECK:         array.map(%[[N]])
+// CHECK:         array.map(%[[M]])
+func.func @second_half(%n : index, %m : index, %x : memref<?xf64>, %y : memref<?xf64>) attributes {nonnegative = array<i64: 0, 1>} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %t = array.alloc(%m) : memref<?xf64>
+  %v = array.view %t[%c0] dims [0] extents(%n) steps(%one)
+      : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%n) ins(%x : memref<?xf64>) outs(%v : memref<?xf64, strided<[1]>>) kinds ["add"] {
+  ^bb0(%a : f64):
+    array.yield %a : f64
+  }
+  array.map(%m) ins(%t : memref<?xf64>) outs(%y : memref<?xf64>) kinds ["store"] {
+  ^bb1(%b : f64):
+    array.yield %b : f64
+  }
+  func.return
+}
+
+// Numbers that may be below 0 are no extents.
+// CHECK-LABEL: @kept_when_numbers_may_be_negative
+// CHECK-NOT:     scf.if
+func.func @kept_when_numbers_may_be_negative(%n : index, %m : index, %x : memref<?xf64>, %y : memref<?xf64>) attributes {nonnegative = array<i64: 0>} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %t = array.alloc(%m) : memref<?xf64>
+  %v = array.view %t[%c0] dims [0] extents(%n) steps(%one)
+      : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%n) ins(%x : memref<?xf64>) outs(%v : memref<?xf64, strided<[1]>>) kinds ["add"] {
+  ^bb0(%a : f64):
+    array.yield %a : f64
+  }
+  array.map(%m) ins(%t : memref<?xf64>) outs(%y : memref<?xf64>) kinds ["store"] {
+  ^bb1(%b : f64):
+    array.yield %b : f64
+  }
+  func.return
+}

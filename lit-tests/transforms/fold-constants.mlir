@@ -94,6 +94,17 @@ func.func @kept_when_the_number_may_be_negative(%n : index) -> index {
   func.return %m : index
 }
 
+// What the first half of a gradient hands over, it knew.
+// CHECK-LABEL: @handed_over
+// CHECK-SAME:    %[[N:.*]]: index
+// CHECK-NOT:     arith.maxsi
+// CHECK:         func.return %[[N]]
+func.func @handed_over(%n : index) -> index attributes {nonnegative = array<i64: 0>} {
+  %c0 = arith.constant 0 : index
+  %m = arith.maxsi %n, %c0 : index
+  func.return %m : index
+}
+
 // n - 1 may be less than n only if n is no minimum of its type; n here is any integer.
 // CHECK-LABEL: @kept_when_an_offset_may_wrap
 // CHECK:         arith.minsi

@@ -117,3 +117,19 @@ def test_products_and_tangents(function: Any) -> None:
         _, dot = f.jvp(*arguments(n, m), tangents=tangents)
         along = sum(g @ d for g, d in zip(gradient, directions, strict=True))
         assert dot == pytest.approx(along, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("function", PROGRAMS)
+def test_second_halves(function: Any) -> None:
+    """The reverse sweep alone, for one cotangent and for eight."""
+    f = CODE[function]
+    for n, m in LENGTHS:
+        if isinstance(outcome(function, arguments(n, m))[0], tuple):
+            continue
+        gradient = f.grad(*arguments(n, m), wrt=(0, 1))
+        _, back = f.vjp(*arguments(n, m), wrt=(0, 1))
+        _, backs = f.vjp(*arguments(n, m), wrt=(0, 1), batch=8)
+        bars = np.arange(8.0) - 2.0
+        for g, one, eight in zip(gradient, back(1.0), backs(bars), strict=True):
+            np.testing.assert_allclose(one, g, rtol=1e-11, atol=1e-11)
+            np.testing.assert_allclose(eight, np.multiply.outer(bars, g), rtol=1e-11, atol=1e-11)
