@@ -23,7 +23,7 @@ from ..analysis.alias import AliasAnalysis
 from ..diagnostics import line_of
 from .kernel_memory import KernelMemory
 from .llvm_text import FunctionText, Metadata, OpenLoop, integer
-from .vector_width import Leaf, is_wide, narrow_lanes, work_of
+from .vector_width import Leaf, has_vectors, is_wide, narrow_lanes, work_of
 
 if TYPE_CHECKING:
     from .alias_scopes import AliasScopes
@@ -426,7 +426,8 @@ class KernelState:
             and body is not None
             and body.body == self.text.block
         ):
-            lanes = narrow_lanes(self.text.lines[body.phis + 1 :])
-            if lanes is not None:
+            lines = self.text.lines[body.phis + 1 :]
+            lanes = narrow_lanes(lines)
+            if lanes is not None and not has_vectors(lines):
                 found.append(node(f'!"llvm.loop.vectorize.width", i32 {lanes}'))
         return found

@@ -30,6 +30,7 @@ WIDE = "-prefer-256-bit"
 QUICK = re.compile(r" = f(?:add|sub|mul)\b|@llvm\.fma|@llvm\.fmuladd")
 """Sums and products, which take half as long in wide vectors."""
 SLOW = re.compile(r" = fdiv |@llvm\.sqrt\.|call (?:double|float) @(?!llvm)")
+VECTOR = re.compile(r"<\d+ x ")
 AMONG = 10
 """So many of them take as long as a division, or as a function."""
 
@@ -82,3 +83,11 @@ def narrow_lanes(body: Sequence[str]) -> int | None:
     if sum(bool(QUICK.search(line)) for line in body) > AMONG * len(slow):
         return None
     return 8 if any(" float " in line for line in slow) else 4
+
+
+def has_vectors(body: Sequence[str]) -> bool:
+    """Whether a loop computes with vectors as it is, so that LLVM cannot make vectors of its iterations.
+
+    Of a loop with a width of its own, LLVM prints that it could not.
+    """
+    return any(VECTOR.search(line) for line in body)

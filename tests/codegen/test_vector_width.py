@@ -175,3 +175,15 @@ def test_width_pays_where_the_innermost_work_gains() -> None:
     assert not width_pays([slow, Leaf(1, 60, True)])
     assert width_pays([quick, Leaf(3, 0, False)])
     assert width_pays([quick, quick, slow])
+
+
+@needs_wide
+def test_loops_of_lanes_have_no_width(capfd: pytest.CaptureFixture[str]) -> None:
+    """LLVM prints where it cannot give a loop the width that it should have."""
+    f = compile(lambda x, y: (x / y).sum(), grad=True, cache=False)
+    x = np.linspace(1.0, 2.0, 40)
+    directions = {"x": np.ones((8, 40)), "y": np.arange(320.0).reshape(8, 40)}
+    _, dots = f.jvp(x, x + 1.0, tangents=directions, batch=8)
+    expected = (directions["x"] / (x + 1.0) - directions["y"] * x / (x + 1.0) ** 2).sum(1)
+    np.testing.assert_allclose(dots, expected, rtol=1e-12)
+    assert capfd.readouterr().err == ""
