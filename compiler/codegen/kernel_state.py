@@ -389,6 +389,7 @@ class KernelState:
         body: OpenLoop | None = None,
         scalar: bool = False,
         chained: bool = False,
+        recurs: bool = False,
     ) -> list[str]:
         """Metadata operands of a loop's latch.
 
@@ -400,7 +401,7 @@ class KernelState:
         was written before the loop).
 
         `body`: the loop, as it is written so far; `scalar`: vectors gain nothing; `chained`: its
-        iterations wait for each other.
+        iterations wait for each other; `recurs`: one computes with a number that the one before left.
         """
         node = self.metadata.node
         no_unroll = [node('!"llvm.loop.unroll.disable"')]
@@ -422,6 +423,7 @@ class KernelState:
             found.append(node(f'!"llvm.loop.interleave.count", i32 {vectors}'))
         if (
             wide
+            and not recurs
             and parallel_group is not None
             and body is not None
             and body.body == self.text.block

@@ -135,6 +135,11 @@ def are_side_by_side(loop: array.LoopOp, facts: LeafFacts) -> bool:
     )
 
 
+def is_recurrence(loop: array.LoopOp) -> bool:
+    """Whether a cell carries more than a sum from one iteration to the next."""
+    return any(role.name == "carried" for role in roles(loop).values())
+
+
 def only_adds_in_order(loop: array.LoopOp) -> bool:
     """Whether all that an innermost loop does with floats is to add what it loads to cells, in order.
 

@@ -33,6 +33,7 @@ from .leaf_loops import (
     LeafFacts,
     are_side_by_side,
     is_bounded_by_memory,
+    is_recurrence,
     leaf_facts,
     only_adds_in_order,
 )
@@ -249,6 +250,7 @@ class LoopWriter(ABC):
                 since=before if leaf else None,
                 body=loop,
                 chained=facts.chained,
+                recurs=leaf and is_recurrence(op),
                 scalar=leaf and not state.fastmath and only_adds_in_order(op),
             ),
             (lambda: self.store_accumulators(facts)) if facts.accumulators else None,

@@ -187,3 +187,25 @@ def test_loops_of_lanes_have_no_width(capfd: pytest.CaptureFixture[str]) -> None
     f.jvp(x, y, tangents=tangents, batch=8)
     np.testing.assert_allclose(tangents["x"], expected, rtol=1e-12)
     assert capfd.readouterr().err == ""
+
+
+def relaxed(y: Any, p: float) -> float:
+    """A filter: each step divides by what the one before left."""
+    total = 0.0
+    for k in range(y.size):
+        p = p / (p + 1.0)
+        total += np.log(p + y[k] * y[k])
+    return total
+
+
+@needs_wide
+def test_recurrences_have_no_width(capfd: pytest.CaptureFixture[str]) -> None:
+    f = compile(relaxed, grad=True, cache=False)
+    y = np.linspace(1.0, 2.0, 40)
+    both = [
+        f.hvp(y, 0.3, wrt=("y", "p"), direction=(y, 1.0), mode=mode)
+        for mode in ("forward-over-reverse", "reverse-over-reverse")
+    ]
+    for one, other in zip(*both, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    assert capfd.readouterr().err == ""
