@@ -63,12 +63,11 @@ def cbrt(s: Scalars, bar: SSAValue, y: SSAValue) -> SSAValue:
 
 
 def power_base(s: Scalars, bar: SSAValue, x: SSAValue, y: SSAValue) -> SSAValue:
-    """y * x**(y-1); 0 where y is 0, and where the power is infinite because x is 0."""
+    """y * x**(y-1), of which a zero of y is strong; 0 where the power is infinite because x is 0."""
     zero, one = s.constant(0.0, y), s.constant(1.0, y)
-    partial = s.mul(y, s.emit(math.PowFOp(x, s.sub(y, one))))
+    partial = s.times_both(y, s.emit(math.PowFOp(x, s.sub(y, one))))
     at_zero, below_one = s.at_edge("oeq", x, zero), s.at_edge("olt", y, one)
-    none = s.emit(arith.OrIOp(s.emit(arith.AndIOp(at_zero, below_one)), s.at_edge("oeq", y, zero)))
-    return s.zero_where(none, s.times(bar, partial))
+    return s.zero_where(s.emit(arith.AndIOp(at_zero, below_one)), s.times(bar, partial))
 
 
 def power_exponent(s: Scalars, bar: SSAValue, x: SSAValue, result: SSAValue) -> SSAValue:
@@ -79,7 +78,7 @@ def power_exponent(s: Scalars, bar: SSAValue, x: SSAValue, result: SSAValue) -> 
 
 
 def integer_power(s: Scalars, bar: SSAValue, x: SSAValue, n: SSAValue) -> SSAValue:
-    """n * x**(n-1) for an integer n; 0 where n is 0."""
+    """n * x**(n-1) for an integer n."""
     exponent = s.cast(n, x.type)
     return power_base(s, bar, x, exponent)
 

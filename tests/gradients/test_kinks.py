@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 from python_oracle import compiled
 
 import mutad
@@ -237,7 +238,7 @@ def test_powers_at_zero(power) -> None:
     y = [0.0, 1.0, 2.0, 0.0, 1.0, 2.0]
     got = gradient(power, x, y)
     assert got[0] == [0.0, 1.0, 0.0, 0.0, 1.0, -4.0]
-    want = [0.0, 0.0, 0.0, math.log(2), 2 * math.log(2)]
+    want = [0.0, 0.0, 0.0, LOG2, 2 * LOG2]
     assert np.allclose(got[1][:5], want, rtol=1e-15, atol=0)
 
 
@@ -370,3 +371,57 @@ def curvature(x, d):
 @pytest.mark.parametrize("x", [[0.0, 0.0, -0.7], [0.0, 0.0, 0.0], [0.0, 2.0, 3.0], [1.0, 2.0, 3.0]])
 def test_third_derivatives_of_products_of_zeros(x: list[float]) -> None:
     assert curvature.grad(np.array(x), np.ones(3)) == pytest.approx([2.0, 2.0, 2.0])
+
+
+def power(x, y):
+    return x**y
+
+
+def times_log(x, y):
+    return scipy.special.xlogy(x, y)
+
+
+def times_log1p(x, y):
+    return scipy.special.xlog1py(x, y)
+
+
+MODES = ("forward-over-reverse", "reverse-over-reverse")
+LOG, LOG2 = math.log(1.3), math.log(2.0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("function", "x", "y", "gradient", "second"),
+    [
+        (power, 2.0, 0.0, (0.0, LOG2), ((0.0, 0.5), (0.5, LOG2**2))),
+        (power, 2.0, 1.0, (1.0, 2 * LOG2), ((0.0, 1 + LOG2), (1 + LOG2, 2 * LOG2**2))),
+        (power, 0.0, 2.0, (0.0, 0.0), ((2.0, 0.0), (0.0, 0.0))),
+        (times_log, 0.0, 1.3, (LOG, 0.0), ((0.0, 1 / 1.3), (1 / 1.3, 0.0))),
+        (times_log, -0.0, 1.3, (LOG, 0.0), ((0.0, 1 / 1.3), (1 / 1.3, 0.0))),
+        (times_log1p, 0.0, 0.3, (LOG, 0.0), ((0.0, 1 / 1.3), (1 / 1.3, 0.0))),
+        (times_log, 0.0, 0.0, (0.0, 0.0), ((0.0, 0.0), (0.0, 0.0))),
+    ],
+)  # fmt: skip
+def test_what_is_smooth_at_zero_has_second_derivatives(
+    function: Any, x: float, y: float, gradient: Any, second: Any, mode: str
+) -> None:
+    f = compiled(function, grad=True)
+    of_rows = compiled(function, grad=True)
+    assert f.grad(x, y, wrt=("x", "y")) == pytest.approx(gradient)
+    _, back = of_rows.vjp(np.full(9, x), np.full(9, y), wrt=("x", "y"))
+    for found, wanted in zip(back(np.ones(9)), gradient, strict=True):
+        assert found == pytest.approx(np.full(9, wanted))
+    for direction, row in zip(((1.0, 0.0), (0.0, 1.0)), second, strict=True):
+        found = f.hvp(x, y, wrt=("x", "y"), direction=direction, mode=mode)
+        assert found == pytest.approx(row)
+
+
+@pytest.mark.parametrize("function", [times_log, times_log1p])
+def test_times_log_has_the_values_of_scipy(function: Any) -> None:
+    values = [0.0, -0.0, 1.0, -1.0, 0.5, -2.0, math.inf, -math.inf, math.nan]
+    x, y = (a.ravel() for a in np.meshgrid(values, values))
+    expected = function(x, y)
+    found = compiled(function)(x, y)
+    np.testing.assert_array_equal(found, expected)
+    known = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(expected[known]))

@@ -48,15 +48,23 @@ def logit(e: Emitter, xs: Elements) -> SSAValue:
 
 
 def times_log(kind: Callable[[SSAValue], Operation]) -> Lowering:
-    """x * log(y), or 0 where x is 0 and y a number."""
+    """x * log(y), or 0 where x is 0 and y a number.
+
+    Its slope in x is log(y) there, too: so the logarithm is replaced where it is not finite, not the product.
+    """
 
     def lower(e: Emitter, xs: Elements) -> SSAValue:
         x, y = xs
-        zero = constant(e, 0.0, x)
+        zero, minus_zero = constant(e, 0.0, x), constant(e, -0.0, x)
         none = e.emit(arith.CmpfOp(x, zero, "oeq"))
         number = e.emit(arith.CmpfOp(y, y, "ord"))
-        product = e.emit(arith.MulfOp(x, e.emit(kind(y))))
-        return e.emit(arith.SelectOp(e.emit(arith.AndIOp(none, number)), zero, product))
+        is_zero = e.emit(arith.AndIOp(none, number))
+        log = e.emit(kind(y))
+        size = e.emit(math.AbsFOp(log))
+        endless = e.emit(arith.CmpfOp(size, constant(e, python_math.inf, x), "uge"))
+        factor = e.emit(arith.SelectOp(e.emit(arith.AndIOp(is_zero, endless)), zero, log))
+        sign = e.emit(arith.SelectOp(is_zero, zero, minus_zero))  # 0 where a product would be -0
+        return e.emit(arith.AddfOp(e.emit(arith.MulfOp(x, factor)), sign))
 
     return lower
 
