@@ -205,7 +205,7 @@ def require_repeatable(op: ad.DerivativeOp, runs_once: Callable[[Operation], boo
     """Refuse the adjoint where the function cannot run once more, or its rules need not be symmetric."""
     for inner in routine(op, op.target).walk():
         if isinstance(inner, foreign.RuleCallOp):
-            what = "a function with a rule, which says nothing of second derivatives"
+            what = "a function with a rule, whose second derivatives need not be symmetric"
         elif runs_once(inner) and not isinstance(inner, SILENT) and not is_special(inner):
             what = "what the compiler cannot see into, and so cannot run once more"
         else:
