@@ -45,7 +45,7 @@ def total(x: Any) -> Any:
 
 @compile
 def shares(x: Any) -> Any:
-    x[:] = np.exp(x) / 3.0
+    x[:] = np.exp(x) / 6.0
 
 
 X, Y = np.linspace(1.0, 2.0, 100), np.linspace(2.0, 3.0, 100)
