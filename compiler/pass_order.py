@@ -21,6 +21,7 @@ from .sizes.step_sizes import MeasureSteps
 from .sizes.work_size import MeasureWork
 from .transforms.assume_extents import AssumeExtents
 from .transforms.assume_lengths import AssumeLengths
+from .transforms.block_rows import BlockRows
 from .transforms.carried_extents import CarriedExtents
 from .transforms.check_claims import CheckClaims
 from .transforms.close_counters import CloseCounters
@@ -154,6 +155,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     FuseReductions(),  # maps read what they will; before fuse-rows, which splits them
     FuseRows(),  # arrays between maps stay in the cache; before hoist-allocs, which moves them
     FuseGathers(),  # after fuse-rows, which takes a map for each array
+    BlockRows(),  # maps are fused; what is in loops stays in the cache, too
     HoistInvariants(),
     HoistAllocs(),  # nothing allocates inside of loops
     EliminateCommon(),
@@ -187,6 +189,7 @@ FOR_CACHES = (
         FuseReductions,
         FuseRows,
         FuseGathers,
+        BlockRows,
         ExchangeCopied,  # on a device, the elements that it copies are one more launch
         PeelBoundaries,
         TransposeRows,
@@ -224,6 +227,7 @@ reordered, after the last, and maps are as rules take them."""
 PASSES: tuple[type[ModulePass], ...] = (
     AssumeExtents,
     AssumeLengths,
+    BlockRows,
     EliminateCommon,
     ExchangeArrays,
     ExchangeCopied,
@@ -310,7 +314,8 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
     """The passes, with `parallel=True` such that threads have memory, and large maps, of their own."""
     if not c.request.options.parallel:
         return [*passes]
-    alone = FuseRows | SinkMaps | FuseReductions  # loops go step by step, a sum alone has its order
+    # Loops over blocks go step by step, and a sum alone has its order.
+    alone = FuseRows | BlockRows | SinkMaps | FuseReductions
     kept = [p for p in passes if not isinstance(p, alone)]
     return [replace(p, threads=True) if isinstance(p, THREADED) else p for p in kept]
 

@@ -68,7 +68,35 @@ def quotient(state: KernelState, op: Operation, args: list[str]) -> str:
     largest = LARGEST_DIVISOR.get(value_type(number), 0.0)
     if known is not None and largest and 1.0 / largest <= abs(known) <= largest:
         return written_product(state, op, args[0], float_of(1.0 / known, op.results[0].type))
+    by = constant_float(divisor) if "fma" in state.features and not state.fastmath else None
+    if by is not None and is_odd(by, value_type(number)):
+        return corrected(state, op, args[0], by)
     return float_binary("fdiv")(state, op, args)
+
+
+ODD = {"double": 2.0**50, "float": 2.0**21}
+"""Odd integers below it are divided by without a division: see Note [Quotients by constants]."""
+
+
+def is_odd(divisor: float, type_: str) -> bool:
+    return 1.0 < abs(divisor) < ODD.get(type_, 0.0) and abs(divisor) % 2.0 == 1.0
+
+
+def corrected(state: KernelState, op: Operation, value: str, divisor: float) -> str:
+    """The quotient by an odd integer, to the last bit: see Note [Quotients by constants]."""
+    text, result = state.text, op.results[0].type
+    type_ = value_type(result)
+    by, reciprocal = float_of(divisor, result), float_of(1.0 / divisor, result)
+    suffix = {"double": "f64", "float": "f32"}.get(type_) or vector_suffix(type_)
+    fma = state.intrinsic(f"llvm.fma.{suffix}", type_, f"{type_}, {type_}, {type_}")
+    near = text.value(f"fmul {type_} {value}, {reciprocal}")
+    less = negated(state, type_, near)
+    rest = text.value(f"call {type_} @{fma}({type_} {less}, {type_} {by}, {type_} {value})")
+    nearest = text.value(
+        f"call {type_} @{fma}({type_} {rest}, {type_} {reciprocal}, {type_} {near})"
+    )
+    wrong = text.value(f"fcmp one {type_} {rest}, {float_of(0.0, result)}")
+    return text.value(f"select {truth_type(result)} {wrong}, {type_} {nearest}, {type_} {near}")
 
 
 def sum_(state: KernelState, op: Operation, args: list[str]) -> str:
@@ -226,3 +254,19 @@ def compare_floats(state: KernelState, op: Operation, args: list[str]) -> str:
     assert isinstance(op, arith.CmpfOp)
     predicate = arith.CMPF_COMPARISON_OPERATIONS[op.predicate.value.data]
     return state.text.value(f"fcmp {predicate} {value_type(op.lhs.type)} {args[0]}, {args[1]}")
+
+
+# Note [Quotients by constants]
+#
+# x / d takes as long as eight products or more. With z = RN(1/d), q = RN(x z) and r = x - d q it is
+# RN(q + r z), for an odd integer d below 2^50. Let u be the unit of q's last digit, and e = 2^-53.
+#
+# - r has no error: x and q are multiples of u (|q| < |x|), and |r| <= d (|x z - x/d| + u/2) < 1.6 d u, less
+#   than 2^53 u. That holds for numbers too small to be normal, too.
+# - q + r z is x/d + r (z - 1/d), off by less than 1.6 u e. A number m halfway between two results is a
+#   multiple of u/4, so x - d m is one. It is not 0: m has one digit more than x may have, the first and the
+#   last of which are 1, so that d m, d being odd, has as many or more. Hence x/d is at least u/(4d) > 1.6 u e
+#   away from m, and q + r z on the same side of it.
+# - r is 0 for zeros, whose sign q has, and NaN for infinities and NaNs: there q is the quotient.
+#
+# Even divisors are kept: three times the least number, divided by 6, is halfway.

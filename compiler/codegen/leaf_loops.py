@@ -141,24 +141,40 @@ def is_recurrence(loop: array.LoopOp) -> bool:
 
 
 def only_adds_in_order(loop: array.LoopOp) -> bool:
-    """Whether all that an innermost loop does with floats is to add what it loads to cells, in order.
+    """Whether an innermost loop only adds to cells, in order, what a few ops compute.
 
-    Such sums wait for the one before. Vectors would be loaded, to be taken apart.
+    Such sums wait for the one before, and meanwhile what is added next is there. Vectors would be computed to
+    be taken apart, by the units that add.
     """
     cells: set[SSAValue] = set()
+    quick = 0
     for op in loop.body.block.ops:
         if isinstance(op, memref.StoreOp):
-            if not is_cell(op.memref) or not isinstance(op.value.owner, arith.AddfOp):
+            if not is_cell(op.memref) or not adds_to(op.memref, op.value):
                 return False
             cells.add(op.memref)
-        elif isinstance(op, arith.AddfOp):
-            if "ad.adjoint" in op.attributes or not all(
-                isinstance(o.owner, memref.LoadOp) for o in op.operands
-            ):
+        elif isinstance(op, QUICK):
+            if "ad.adjoint" in op.attributes:
                 return False
+            quick += 1
         elif not isinstance(op, (memref.LoadOp, array.YieldOp, *MOVES)):
             return False
-    return bool(cells) and all(isinstance(element_of(c), AnyFloat) for c in cells)
+    few = quick <= FEW * len(cells)
+    return few and bool(cells) and all(isinstance(element_of(c), AnyFloat) for c in cells)
+
+
+def adds_to(cell: SSAValue, value: SSAValue) -> bool:
+    """Whether a value is what the cell held, with something added."""
+    op = value.owner
+    return isinstance(op, arith.AddfOp) and any(
+        (isinstance(o.owner, memref.LoadOp) and o.owner.memref is cell) or adds_to(cell, o)
+        for o in op.operands
+    )
+
+
+QUICK = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.NegfOp)
+FEW = 5
+"""So many take no longer than a sum waits for the one before: two units of two to four cycles."""
 
 
 def is_bounded_by_memory(loop: array.LoopOp) -> bool:

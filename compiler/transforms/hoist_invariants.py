@@ -27,6 +27,9 @@ After::
       func.return
     }
 
+So do checks that the entry has made (`array.ENTRY_EQUAL`), which never raise: what they compare is equal in
+the blocks around the loop as well, and a loop without exits may be reordered.
+
 Kept inside: loads, anything that may raise or trap (the loop may not run at all), and what stands
 in an `scf.if`.
 """
@@ -88,6 +91,8 @@ def hoist_from(loop: array.LoopOp, *, divisions: bool = False) -> None:
 
 
 def is_movable(op: Operation) -> bool:
+    if isinstance(op, array.RaiseIfOp):
+        return op.message.data == array.ENTRY_EQUAL  # It never raises, wherever it stands.
     if op.regions or not is_movable_kind(type(op)):
         return False
     return not isinstance(op, array.IndexOp) or op.unchecked is not None

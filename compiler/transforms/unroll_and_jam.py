@@ -86,6 +86,7 @@ adjoint of this one, after it, with what stands beside the inner loop::
                                                           a[i, j] = (((a[i, j] - a[i, k] * a[k, j]) - ...
                                                   for k in range(i - i % 4, i): ...
 
+A map that updates one row in each iteration of a loop (`x += a[k] * b[k]`) is an inner loop as well.
 An adjoint map over a matrix that adds to one row for all its rows (of a rank-1 update in slices, say) is made
 a nest first, where rows may share that row then (`maps_as_nests`).
 
@@ -97,6 +98,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
@@ -114,7 +116,8 @@ from ..analysis.loop_order import Jam, LoopOrder, jams, may_jam
 from ..rules import Access, accesses
 from .hoist_checks import Before
 from .hoist_invariants import hoist_from
-from .interchange import LoopPair, Writer, body_like, loop_of, pair_of
+from .interchange import LoopPair, Writer, body_like, is_outside, loop_of, pair_of
+from .maps_as_loops import attempted, updates_a_row
 from .maps_as_nests import adds_to_a_row, as_nest
 from .memory_effects import functions
 from .scalar_nests import (
@@ -126,6 +129,7 @@ from .scalar_nests import (
     parts_of,
     scalar_nests,
 )
+from .tile_registers import is_plain
 
 TIMES = 4
 """So many iterations run at once."""
@@ -158,6 +162,8 @@ class UnrollAndJam(ModulePass):
             for one in [] if self.threads else list(ops_of_kind(function, array.MapOp)):
                 if adds_to_a_row(one):
                     self.jam_rows(function, one)
+                elif updates_one_row(one):
+                    attempted(one, self.fastmath, partial(jam_map, function))
 
     def jam_rows(self, function: func.FuncOp, op: array.MapOp) -> None:
         """Let rows of a map share what they add to one row; a map that cannot stays."""
@@ -167,10 +173,34 @@ class UnrollAndJam(ModulePass):
         Rewriter.erase_op(op if jammed else nest)
 
 
+def updates_one_row(op: array.MapOp) -> bool:
+    """Whether all that a loop does is to update one row again and again, by this map."""
+    loop = op.parent_op()
+    stores = list(op.out_kinds) == ["store"] and updates_a_row(op)
+    if not isinstance(loop, array.LoopOp) or not is_plain(loop) or not stores:
+        return False
+    alone = not any(o.regions for o in loop.body.block.ops if o is not op)
+    return alone and is_outside(op.outs[0], loop)
+
+
+def jam_map(function: func.FuncOp, leaf: array.LoopOp) -> bool:
+    """Let iterations of the loop around a map, as a loop, share it."""
+    outer = leaf.parent_op()
+    assert isinstance(outer, array.LoopOp)
+    nest = Nest(function, outer, fastmath=False)
+    nest.views = True
+    return nest.jam(leaf)
+
+
 class Nest(ScalarNest):
     """One outermost nest; what `threads` share keeps its iterations apart."""
 
     threads = False
+    views = False
+    """Views are made in it."""
+
+    def movable(self, op: Operation) -> bool:
+        return (self.views and isinstance(op, array.ViewOp)) or super().movable(op)
 
     def jam(self, leaf: array.LoopOp) -> bool:
         """Let iterations of the loop around an innermost one share it, where that pays; whether they do."""

@@ -94,3 +94,31 @@ func.func @kept_when_a_view_is_of_a_carried_memref(%x : f64, %a : memref<?xf64>,
   }
   func.return
 }
+
+// A check that the entry has made never raises.
+// CHECK-LABEL: @what_the_entry_has_found_is_known_before_the_loop
+// CHECK:         array.raise_if %differ
+// CHECK-NEXT:    array.loop
+func.func @what_the_entry_has_found_is_known_before_the_loop(%x : f64, %a : memref<?xf64>, %n : index, %m : index) {
+  %trips = array.loop %i to %n do {
+    %differ = arith.cmpi ne, %n, %m : index
+    array.raise_if %differ, "SystemError", "mutad: extents differ that the entry has found equal"
+    memref.store %x, %a[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// The loop may not run at all.
+// CHECK-LABEL: @kept_where_another_exception_is_raised
+// CHECK:         array.loop
+// CHECK-NEXT:      array.raise_if %differ
+func.func @kept_where_another_exception_is_raised(%x : f64, %a : memref<?xf64>, %n : index, %m : index) {
+  %trips = array.loop %i to %n do {
+    %differ = arith.cmpi ne, %n, %m : index
+    array.raise_if %differ, "ValueError", "operands could not be broadcast together"
+    memref.store %x, %a[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}

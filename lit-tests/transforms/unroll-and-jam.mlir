@@ -640,3 +640,111 @@ func.func @a_map_over_columns_stays(%bar : memref<?x?xf64>, %row : memref<?xf64>
   }
   func.return
 }
+
+// Each iteration adds a row of `b` to one row: four are added at once, in their order.
+// CHECK-LABEL: @a_map_that_updates_one_row_is_an_inner_loop
+// CHECK:         arith.floordivsi %n
+// CHECK:         array.loop
+// CHECK:           array.loop
+// CHECK:             %[[OLD:.*]] = memref.load %row[
+// CHECK:             %[[ONE:.*]] = arith.addf %[[OLD]],
+// CHECK:             %[[TWO:.*]] = arith.addf %[[ONE]],
+// CHECK:             %[[THREE:.*]] = arith.addf %[[TWO]],
+// CHECK:             %[[FOUR:.*]] = arith.addf %[[THREE]],
+// CHECK-NEXT:        memref.store %[[FOUR]], %row[
+// CHECK-NEXT:        array.yield
+func.func @a_map_that_updates_one_row_is_an_inner_loop(%row : memref<?xf64>, %a : memref<?xf64>, %b : memref<?x?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %k to %n do {
+    %f = memref.load %a[%k] : memref<?xf64>
+    %v = array.view %b[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%m) ins(%row, %v : memref<?xf64>, memref<?xf64, strided<[1]>>) outs(%row : memref<?xf64>) kinds ["store"] {
+    ^bb0(%x : f64, %y : f64):
+      %p = arith.mulf %f, %y : f64
+      %s = arith.addf %x, %p : f64
+      array.yield %s : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @a_map_stays_where_the_factor_is_in_the_row
+// CHECK:         array.map
+// CHECK:         func.return
+func.func @a_map_stays_where_the_factor_is_in_the_row(%row : memref<?xf64>, %b : memref<?x?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %k to %n do {
+    %f = memref.load %row[%k] : memref<?xf64>
+    %v = array.view %b[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%m) ins(%row, %v : memref<?xf64>, memref<?xf64, strided<[1]>>) outs(%row : memref<?xf64>) kinds ["store"] {
+    ^bb0(%x : f64, %y : f64):
+      %p = arith.mulf %f, %y : f64
+      %s = arith.addf %x, %p : f64
+      array.yield %s : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @a_map_stays_where_what_it_adds_may_share_memory_with_the_row
+// CHECK:         array.map
+// CHECK:         func.return
+func.func @a_map_stays_where_what_it_adds_may_share_memory_with_the_row(%row : memref<?xf64>, %b : memref<?x?xf64>, %n : index, %m : index) attributes {overlaps = [[0, 1]]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %k to %n do {
+    %v = array.view %b[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%m) ins(%row, %v : memref<?xf64>, memref<?xf64, strided<[1]>>) outs(%row : memref<?xf64>) kinds ["store"] {
+    ^bb0(%x : f64, %y : f64):
+      %s = arith.addf %x, %y : f64
+      array.yield %s : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @a_map_stays_where_each_iteration_has_a_row
+// CHECK:         array.map
+// CHECK:         func.return
+func.func @a_map_stays_where_each_iteration_has_a_row(%c : memref<?x?xf64>, %b : memref<?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %k to %n do {
+    %v = array.view %c[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%m) ins(%v, %b : memref<?xf64, strided<[1]>>, memref<?xf64>) outs(%v : memref<?xf64, strided<[1]>>) kinds ["store"] {
+    ^bb0(%x : f64, %y : f64):
+      %s = arith.addf %x, %y : f64
+      array.yield %s : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @a_map_stays_where_an_iteration_may_raise
+// CHECK:         array.map
+// CHECK:         func.return
+func.func @a_map_stays_where_an_iteration_may_raise(%row : memref<?xf64>, %a : memref<?xf64>, %b : memref<?x?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f64
+  %trips = array.loop %k to %n do {
+    %f = memref.load %a[%k] : memref<?xf64>
+    %bad = arith.cmpf oeq, %f, %zero : f64
+    array.raise_if %bad, "ZeroDivisionError", "float division by zero"
+    %v = array.view %b[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%m) ins(%row, %v : memref<?xf64>, memref<?xf64, strided<[1]>>) outs(%row : memref<?xf64>) kinds ["store"] {
+    ^bb0(%x : f64, %y : f64):
+      %p = arith.mulf %f, %y : f64
+      %s = arith.addf %x, %p : f64
+      array.yield %s : f64
+    }
+    array.yield
+  }
+  func.return
+}

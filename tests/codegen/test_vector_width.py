@@ -45,7 +45,33 @@ def total(x: Any) -> Any:
 
 @compile
 def shares(x: Any) -> Any:
-    x[:] = np.exp(x) / 3.0
+    x[:] = np.exp(x) / 6.0
+
+
+@compile
+def in_order(x: Any) -> Any:
+    total = 0.0
+    for i in range(x.size):
+        total += x[i] * x[i]
+    return total
+
+
+@compile
+def much_in_order(x: Any) -> Any:
+    total = 0.0
+    for i in range(x.size):
+        square = x[i] * x[i]
+        total += square * square * (square + x[i]) * (square - x[i]) * (x[i] + 1.0)
+    return total
+
+
+@compile
+def stored_in_order(x: Any, y: Any) -> Any:
+    total = 0.0
+    for i in range(x.size):
+        y[i] = 2.0 * x[i]
+        total += y[i]
+    return total
 
 
 X, Y = np.linspace(1.0, 2.0, 100), np.linspace(2.0, 3.0, 100)
@@ -83,6 +109,15 @@ def test_sums_have_as_many_partial_sums_as_with_narrow_vectors() -> None:
 @needs_wide
 def test_divisions_beside_functions_stay_with_them() -> None:
     assert 8 in widths(shares.inspect("llvm-opt", X), "fdiv")
+
+
+def test_sums_in_order_of_few_products_are_scalar() -> None:
+    assert not widths(in_order.inspect("llvm-opt", X), "fmul")
+
+
+def test_products_are_vectors_where_there_are_many_or_they_are_stored() -> None:
+    assert widths(much_in_order.inspect("llvm-opt", X), "fmul")
+    assert widths(stored_in_order.inspect("llvm-opt", X, Y), "fmul")
 
 
 def test_lanes_of_single_precision() -> None:
