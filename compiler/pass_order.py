@@ -15,6 +15,7 @@ from .derivative.expand_derivatives import ExpandDerivatives
 from .derivative.hessian_products import KeepProduct
 from .derivative.keep_tangents import KeepTangents
 from .derivative.passes import Forward, PrintNeeded, PrintPlan, Reverse
+from .derivative.raise_recurrences import RaiseRecurrences
 from .derivative.sanitize_derivatives import SanitizeDerivatives
 from .sizes.reserve_tapes import ReserveTapes
 from .sizes.step_sizes import MeasureSteps
@@ -285,6 +286,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     *PRINTED_ANALYSES,
     PrintNeeded,
     PrintPlan,
+    RaiseRecurrences,
     Reverse,
     Forward,
     KeepProduct,
