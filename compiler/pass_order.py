@@ -68,6 +68,7 @@ from .transforms.scalar_replace_carried import ScalarReplaceCarried
 from .transforms.select_stores import SelectStores
 from .transforms.select_values import SelectValues
 from .transforms.separate_sums import SeparateSums
+from .transforms.shorten_recurrences import ShortenRecurrences
 from .transforms.sink_maps import SinkMaps
 from .transforms.split_maps import SplitMaps
 from .transforms.step_on_tape import StepOnTape
@@ -174,6 +175,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     TileRegisters(),  # loop orders are final; before unroll-and-jam, which does less
     UnrollAndJam(),  # innermost loops go along rows by now
     ScalarReplaceCarried(),  # bodies and directions of loops are final
+    ShortenRecurrences(),  # after scalar-replace-carried; what is beside chains may be vectors
     DistributeLoops(),  # after interchanges, which may make it unnecessary
     DropArgumentFills(),  # last: the fills that no pass removed
 )
@@ -202,7 +204,7 @@ FOR_CACHES = (
         PackColumns,
         GatherSums,
     ),
-    *(TileRegisters, UnrollAndJam, ScalarReplaceCarried, DistributeLoops),
+    *(TileRegisters, UnrollAndJam, ScalarReplaceCarried, ShortenRecurrences, DistributeLoops),
 )
 """Passes that are about caches, registers and vectors."""
 
@@ -271,6 +273,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     SelectStores,
     SelectValues,
     SeparateSums,
+    ShortenRecurrences,
     FoldBounds,
     SinkMaps,
     SplitMaps,
@@ -326,6 +329,7 @@ def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePas
         | CollectProducts
         | GatherSums
         | UnrollAndJam
+        | ShortenRecurrences
         | DistributeLoops
     )
     return [
