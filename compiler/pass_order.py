@@ -15,6 +15,7 @@ from .derivative.expand_derivatives import ExpandDerivatives
 from .derivative.hessian_products import KeepProduct
 from .derivative.keep_tangents import KeepTangents
 from .derivative.passes import Forward, PrintNeeded, PrintPlan, Reverse
+from .derivative.raise_recurrences import RaiseRecurrences
 from .derivative.sanitize_derivatives import SanitizeDerivatives
 from .sizes.reserve_tapes import ReserveTapes
 from .sizes.step_sizes import MeasureSteps
@@ -68,6 +69,7 @@ from .transforms.scalar_replace_carried import ScalarReplaceCarried
 from .transforms.select_stores import SelectStores
 from .transforms.select_values import SelectValues
 from .transforms.separate_sums import SeparateSums
+from .transforms.shorten_recurrences import ShortenRecurrences
 from .transforms.sink_maps import SinkMaps
 from .transforms.split_maps import SplitMaps
 from .transforms.step_on_tape import StepOnTape
@@ -175,6 +177,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     TileRegisters(),  # loop orders are final; before unroll-and-jam, which does less
     UnrollAndJam(),  # innermost loops go along rows by now
     ScalarReplaceCarried(),  # bodies and directions of loops are final
+    ShortenRecurrences(),  # after scalar-replace-carried; what is beside chains may be vectors
     DistributeLoops(),  # after interchanges, which may make it unnecessary
     DropArgumentFills(),  # last: the fills that no pass removed
 )
@@ -204,7 +207,7 @@ FOR_CACHES = (
         PackColumns,
         GatherSums,
     ),
-    *(TileRegisters, UnrollAndJam, ScalarReplaceCarried, DistributeLoops),
+    *(TileRegisters, UnrollAndJam, ScalarReplaceCarried, ShortenRecurrences, DistributeLoops),
 )
 """Passes that are about caches, registers and vectors."""
 
@@ -274,6 +277,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     SelectStores,
     SelectValues,
     SeparateSums,
+    ShortenRecurrences,
     FoldBounds,
     SinkMaps,
     SplitMaps,
@@ -289,6 +293,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     *PRINTED_ANALYSES,
     PrintNeeded,
     PrintPlan,
+    RaiseRecurrences,
     Reverse,
     Forward,
     KeepProduct,
@@ -329,6 +334,7 @@ def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePas
         | CollectProducts
         | GatherSums
         | UnrollAndJam
+        | ShortenRecurrences
         | DistributeLoops
     )
     return [

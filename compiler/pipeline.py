@@ -24,7 +24,7 @@ from .diagnostics import CompileError, CompilerFault, line_of_function, place_of
 from .pass_hooks import after, what_failed, within
 from .print_ir import module_text
 from .request import EMULATED, HOST_DRIVER, Artifact, Request
-from .stages.adjoint import adjoint, plan
+from .stages.adjoint import adjoint, plan, prepare
 from .stages.kernels import emulated, kernels, launches, ptx, sass
 from .stages.machine_code import (
     assembly,
@@ -72,7 +72,7 @@ STAGES: tuple[Stage, ...] = (
         "simplify", simplify, "before the analyses: the less goes through memory, the less to save"
     ),
     Stage(
-        "plan", nothing, "what the adjoint needs and stores kill: shown", plan, gradient_only=True
+        "plan", prepare, "what the adjoint needs and stores kill: shown", plan, gradient_only=True
     ),
     Stage(
         "adjoint", adjoint, "the primal with its saves, then the reverse sweep", gradient_only=True

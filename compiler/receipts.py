@@ -64,9 +64,9 @@ def explain_request(
 
 
 def simplify(request: Request) -> Compilation:
-    """As far as the analyses read it."""
+    """As far as plans read it."""
     c = simplified(request)
-    for stage in STAGES[:2]:
+    for stage in STAGES[:3]:
         advance(c, stage)
     return c
 
@@ -147,7 +147,7 @@ def shadowed(gradient: func.FuncOp, leaves: Sequence[Any]) -> list[Any]:
 def of_rewritten(request: Request, leaves: list[Any]) -> Receipt:
     """What the gradient of an edited program would save."""
     c = Compilation(request)
-    for stage in STAGES[:2]:
+    for stage in STAGES[:3]:
         advance(c, stage)
     return of_gradient(c, leaves, None)
 

@@ -1,5 +1,7 @@
-/* The forward sweep steps from one grid of the tape to the next; the reverse sweep gathers, row by row, what a
-   cell and its four neighbours took from it. What is read past the inner cells is a zero. */
+/* The forward sweep steps from one grid of the tape to the next; the reverse sweep gathers, row by row and in
+   place, what a cell and its four neighbours took from it. What is read past the inner cells is a zero. */
+#include <math.h>
+
 #include "memory.h"
 
 static inline double above(double v) { return v > 0.0 ? v : 0.0; }
@@ -47,7 +49,7 @@ static void back_row(double *restrict bar, double *restrict vx_bar, const double
   for (int64_t j = 2; j < m - 2; j++) {
     double p = vx[j], x = p > 0.0 ? c[j] - c[j - m] : c[j + m] - c[j];
     vx_bar[j] -= 0.2 * g[j] * x;
-    bar[j] = g[j] * (1.0 - 0.2 * (above(p) + above(-p) + above(vy[j]) + above(-vy[j]))) +
+    bar[j] = g[j] * (1.0 - 0.2 * (fabs(p) + fabs(vy[j]))) +
              0.2 * (above(vx_down[j]) * g_down[j] + above(-vx_up[j]) * g_up[j] + above(vy[j + 1]) * g[j + 1] +
                     above(-vy[j - 1]) * g[j - 1]);
   }
@@ -55,35 +57,37 @@ static void back_row(double *restrict bar, double *restrict vx_bar, const double
     int64_t j = k ? m - 2 : 1;
     double p = vx[j], x = p > 0.0 ? c[j] - c[j - m] : c[j + m] - c[j];
     vx_bar[j] -= 0.2 * g[j] * x;
-    bar[j] = g[j] * (1.0 - 0.2 * (above(p) + above(-p) + above(vy[j]) + above(-vy[j]))) +
+    bar[j] = g[j] * (1.0 - 0.2 * (fabs(p) + fabs(vy[j]))) +
              0.2 * (above(vx_down[j]) * g_down[j] + above(-vx_up[j]) * g_up[j]);
     if (!k) bar[j] += 0.2 * above(vy[j + 1]) * g[j + 1];
     else bar[j] += 0.2 * above(-vy[j - 1]) * g[j - 1];
   }
 }
 
-static void back(double *bar, double *vx_bar, const double *g, const double *c, const double *vx, const double *vy,
+/* A step back, in place: `rows` hold what the row above and this one had. */
+static void back(double *bar, double *vx_bar, double *rows, const double *c, const double *vx, const double *vy,
                  const double *zero, int64_t n, int64_t m) {
   int64_t w = m - 2;
-  for (int64_t j = 1; j < m - 1; j++) {
-    bar[j] = g[j] + 0.2 * above(vx[j - 1]) * g[m + j];
-    bar[(n - 1) * m + j] = g[(n - 1) * m + j] + 0.2 * above(-vx[(n - 3) * w + j - 1]) * g[(n - 2) * m + j];
-  }
-  for (int64_t k = 0; k < 2; k++) bar[k * (m - 1)] = g[k * (m - 1)];
-  for (int64_t k = 0; k < 2; k++) bar[(n - 1) * m + k * (m - 1)] = g[(n - 1) * m + k * (m - 1)];
+  double *last = bar + (n - 1) * m, *old = rows, *up = rows + m;
+  for (int64_t j = 1; j < m - 1; j++) bar[j] += 0.2 * above(vx[j - 1]) * bar[m + j];
+  for (int64_t j = 1; j < m - 1; j++) last[j] += 0.2 * above(-vx[(n - 3) * w + j - 1]) * last[j - m];
   for (int64_t i = 1; i < n - 1; i++) {
     const double *row = vx + (i - 1) * w - 1, *vy_row = vy + (i - 1) * w - 1;
-    back_row(bar + i * m, vx_bar + (i - 1) * w - 1, g + i * m, i > 1 ? g + (i - 1) * m : zero,
-             i < n - 2 ? g + (i + 1) * m : zero, c + i * m, row, i > 1 ? row - w : zero,
-             i < n - 2 ? row + w : zero, vy_row, m);
-    bar[i * m] = g[i * m] + 0.2 * above(vy_row[1]) * g[i * m + 1];
-    bar[i * m + m - 1] = g[i * m + m - 1] + 0.2 * above(-vy_row[m - 2]) * g[i * m + m - 2];
+    double *here = bar + i * m;
+    memcpy(old, here, (size_t)m * sizeof *old);
+    back_row(here, vx_bar + (i - 1) * w - 1, old, i > 1 ? up : zero, i < n - 2 ? here + m : zero, c + i * m, row,
+             i > 1 ? row - w : zero, i < n - 2 ? row + w : zero, vy_row, m);
+    here[0] = old[0] + 0.2 * above(vy_row[1]) * old[1];
+    here[m - 1] = old[m - 1] + 0.2 * above(-vy_row[m - 2]) * old[m - 2];
+    double *other = old;
+    old = up;
+    up = other;
   }
 }
 
 double gradient(const double *start, int64_t n, int64_t m, const double *vx, int64_t n2, int64_t m2, const double *vy,
                 int64_t n3, int64_t m3, int64_t steps, double *bar, double *vx_bar) {
-  double *tape = doubles((steps + 1) * n * m), *two = doubles(n * m), *zero = doubles(m);
+  double *tape = doubles((steps + 1) * n * m), *rows = doubles(3 * m), *zero = rows + 2 * m;
   memset(zero, 0, (size_t)m * sizeof *zero);
   memset(vx_bar, 0, (size_t)(n2 * m2) * sizeof *vx_bar);
   memcpy(tape, start, (size_t)(n * m) * sizeof *tape);
@@ -92,16 +96,9 @@ double gradient(const double *start, int64_t n, int64_t m, const double *vx, int
     step(tape + (t + 1) * n * m, tape + t * n * m, vx, vy, n, m);
   }
   double value = squares(tape + steps * n * m, n * m);
-  double *now = steps & 1 ? two : bar, *next = steps & 1 ? bar : two;
-  twice(now, tape + steps * n * m, n * m);
-  for (int64_t t = steps - 1; t >= 0; t--) {
-    back(next, vx_bar, now, tape + t * n * m, vx, vy, zero, n, m);
-    double *other = now;
-    now = next;
-    next = other;
-  }
+  twice(bar, tape + steps * n * m, n * m);
+  for (int64_t t = steps - 1; t >= 0; t--) back(bar, vx_bar, rows, tape + t * n * m, vx, vy, zero, n, m);
   give(tape, (steps + 1) * n * m);
-  give(two, n * m);
-  give(zero, m);
+  give(rows, 3 * m);
   return value;
 }

@@ -18,6 +18,7 @@ from ..derivative.expand_derivatives import ExpandDerivatives, expand
 from ..derivative.hessian_products import KeepProduct, shadow_arguments
 from ..derivative.keep_tangents import KeepTangents
 from ..derivative.passes import Forward, Reverse
+from ..derivative.raise_recurrences import RaiseRecurrences
 from ..derivative.reverse import activities_of, only_function
 from ..derivative.same_bits import keep_same_bits_again
 from ..derivative.sanitize_derivatives import SanitizeDerivatives
@@ -25,7 +26,7 @@ from ..derivative.sanitizer_marks import watch
 from ..derivative.symmetric import Symmetric
 from ..pass_order import BEFORE_ANOTHER, for_threads
 from ..print_ir import module_text
-from ..request import HESSIAN, WITHIN_BUDGETS, Request
+from ..request import HESSIAN, TANGENT, WITHIN_BUDGETS, Request
 from ..rules.calls import listed, private_functions
 from ..rules.routines import inline_rules
 from ..transforms.privatize_cells import PrivatizeCells
@@ -33,6 +34,14 @@ from ..transforms.remove_dead import RemoveDead
 
 SAVE = "save"
 """The attribute that says to which save of the plan a tape belongs."""
+
+
+def prepare(c: Compilation) -> None:
+    """What a plan of the reverse sweep is made of."""
+    finals = c.final_arguments
+    if c.request.mode not in TANGENT:
+        last = None if finals is None else tuple(finals)
+        c.run([RaiseRecurrences(tuple(c.active_arguments), last)])
 
 
 def adjoint(c: Compilation) -> None:

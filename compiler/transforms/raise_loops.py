@@ -161,27 +161,27 @@ class Nest:
         if places is None:
             return None
         stores = [p for p in places if isinstance(p.op, memref.StoreOp)]
-        return self._build(
+        return self.build(
             places, [s for k, s in enumerate(stores) if not overwritten(s, stores[k + 1 :])]
         )
 
     def independent(self) -> list[Place] | None:
         """All accesses in program order, where a map may make them in any; else None."""
-        places = self._places() or []
+        places = self.places() or []
         stores = [p for p in places if isinstance(p.op, memref.StoreOp)]
-        if not stores or not all(self._injective(s) for s in stores):
+        if not stores or not all(self.is_injective(s) for s in stores):
             return None
         if not all(self._compatible(s, p) for s in stores for p in places if p is not s):
             return None
-        return places if all(self._computable(s.op.operands[0]) for s in stores) else None
+        return places if all(self.computable(s.op.operands[0]) for s in stores) else None
 
     # What is in the nest.
 
-    def _places(self) -> list[Place] | None:
+    def places(self) -> list[Place] | None:
         """All accesses in program order; None where something else than pure code is beside them."""
         for loop in self.loops:
             assert loop.count is not None
-            if not self._outside(loop.count):
+            if not self.is_outside(loop.count):
                 return None
         places: list[Place] = []
         for op in list(self.loops[-1].body.block.ops)[:-1]:
@@ -195,16 +195,16 @@ class Nest:
         return places
 
     def _place(self, op: memref.LoadOp | memref.StoreOp) -> Place | None:
-        if not self._outside(op.memref):
+        if not self.is_outside(op.memref):
             return None
-        subscripts = [self._subscript(i) for i in op.indices]
+        subscripts = [self.subscript_of(i) for i in op.indices]
         known = [s for s in subscripts if s is not None]
         moving = [s.loop for s in known if s.loop is not None]
         if len(known) < len(subscripts) or len(set(moving)) < len(moving):
             return None
         return Place(op, op.memref, tuple(known))
 
-    def _subscript(self, index: SSAValue) -> Subscript | None:
+    def subscript_of(self, index: SSAValue) -> Subscript | None:
         form = self.forms.affine(index)
         inductions = [loop.induction for loop in self.loops]
         moving = {s: f for s, f in form.terms.items() if s in inductions}
@@ -217,20 +217,20 @@ class Nest:
 
     def _known(self, symbol: object) -> bool:
         if isinstance(symbol, Extent):
-            return self._outside(symbol.memref)
+            return self.is_outside(symbol.memref)
         if isinstance(symbol, Term):
             return False
         assert isinstance(symbol, SSAValue)
-        return isinstance(symbol.type, IndexType) and self._outside(symbol)
+        return isinstance(symbol.type, IndexType) and self.is_outside(symbol)
 
-    def _outside(self, value: SSAValue) -> bool:
+    def is_outside(self, value: SSAValue) -> bool:
         owner = value.owner
         inside = owner.parent_op() if isinstance(owner, Block) else owner
         return inside is None or not self.loops[0].is_ancestor(inside)
 
     # Whether its iterations are independent.
 
-    def _injective(self, store: Place) -> bool:
+    def is_injective(self, store: Place) -> bool:
         """No two iterations store to the same element."""
         return {s.loop for s in store.subscripts if s.loop is not None} == set(
             range(len(self.loops))
@@ -248,12 +248,12 @@ class Nest:
             return isinstance(other.op, memref.StoreOp) or before(other.op, store.op)
         return any(apart(a, b) for a, b in zip(store.subscripts, other.subscripts, strict=True))
 
-    def _computable(self, value: SSAValue) -> bool:
+    def computable(self, value: SSAValue) -> bool:
         """A value that loads and outer values determine: the inductions themselves do not enter."""
         pending, seen = [value], set[SSAValue]()
         while pending:
             v = pending.pop()
-            if v in seen or self._outside(v):
+            if v in seen or self.is_outside(v):
                 continue
             seen.add(v)
             if isinstance(v.owner, Block) or v.owner.regions:
@@ -264,7 +264,7 @@ class Nest:
 
     # The map.
 
-    def _build(self, places: list[Place], stores: list[Place]) -> array.MapOp:
+    def build(self, places: list[Place], stores: list[Place]) -> array.MapOp:
         outermost = self.loops[0]
         emitter = Before(outermost)
         extents = [self._extent(loop, emitter) for loop in self.loops]
@@ -298,7 +298,7 @@ class Nest:
 
     def _needed_for(self, values: set[SSAValue]) -> list[Operation]:
         """The pure ops of the nest that compute `values`, in order."""
-        wanted = {v for v in values if not self._outside(v)}
+        wanted = {v for v in values if not self.is_outside(v)}
         needed: list[Operation] = []
         for loop in reversed(self.loops):
             for op in reversed(list(loop.body.block.ops)):
@@ -306,7 +306,7 @@ class Nest:
                     continue
                 if any(r in wanted for r in op.results):
                     needed.append(op)
-                    wanted.update(o for o in op.operands if not self._outside(o))
+                    wanted.update(o for o in op.operands if not self.is_outside(o))
         return needed[::-1]
 
     def _extent(self, loop: array.LoopOp, emitter: Before) -> SSAValue:
