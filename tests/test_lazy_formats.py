@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from xdsl.irdl import IRDLOperation
+from xdsl.irdl import IRDLOperation, OpDef
 
 from mutad.dialects import activation, ad, array, dense, device, foreign, special
 from mutad.dialects.lazy_formats import LazyFormat
@@ -25,8 +25,8 @@ DECLARED = [
 
 
 @pytest.mark.parametrize("definition", DECLARED, ids=lambda one: one.name)
-def test_declared_formats_can_be_read(definition):
-    assert LazyFormat(definition.assembly_format, definition).read.stmts
+def test_declared_formats_can_be_read(definition: OpDef):
+    assert LazyFormat(str(definition.assembly_format), definition).read.stmts
 
 
 UNREAD = """
