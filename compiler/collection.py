@@ -11,12 +11,17 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def without_collection() -> Generator[None]:
-    """What follows makes objects and no garbage to speak of."""
+def without_collection(*, keeps: bool = False) -> Generator[None]:
+    """What follows makes objects and no garbage to speak of; if it `keeps` all, they are old afterwards."""
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        if (
+            keeps and not gc.get_freeze_count()
+        ):  # the next collection of new objects walks none of these
+            gc.freeze()
+            gc.unfreeze()  # to the old ones; it would be wrong where a program keeps objects frozen
         if enabled:
             gc.enable()

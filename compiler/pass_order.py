@@ -211,7 +211,7 @@ FOR_CACHES = (
 )
 """Passes that are about caches, registers and vectors."""
 
-FOR_KERNELS = tuple(one for one in OPTIMIZE if not isinstance(one, FOR_CACHES))
+FOR_KERNELS = tuple(one for one in OPTIMIZE if type(one) not in FOR_CACHES)
 """What runs where kernels are made of the program."""
 
 OF_THE_LAST = (
@@ -221,7 +221,7 @@ OF_THE_LAST = (
 """Passes that run behind the last derivative alone."""
 
 BEFORE_ANOTHER: tuple[ModulePass, ...] = (
-    *(one for one in OPTIMIZE if not isinstance(one, OF_THE_LAST)),
+    *(one for one in OPTIMIZE if type(one) not in OF_THE_LAST),
     SplitMaps(),
 )
 """What runs between two derivatives: arrays are whole, memory leaves loops and is shared, and loops are

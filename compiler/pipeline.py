@@ -16,6 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .. import (
+    dialects as dialects,
+)  # before any of xDSL's, which are declared in less time after it
 from . import simplified_ir
 from .collection import without_collection
 from .compilation import Compilation, print_times, with_time

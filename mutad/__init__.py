@@ -85,7 +85,7 @@ def _import_compiler(*, cached: bool) -> None:
     from .compiler.collection import without_collection
     from .runtime.import_cache import kept_dataclasses
 
-    with without_collection(), kept_dataclasses(cached=cached):
+    with without_collection(keeps=True), kept_dataclasses(cached=cached):
         for module in modules:
             import_module(f".compiler.{module}", __name__)
 

@@ -114,11 +114,11 @@ def sources() -> str:
     for room in ("compiler", "dialects", "runtime"):
         for folder, inner, names in os.walk(package / room):
             inner.sort()
+            within = os.path.relpath(folder, package)
             for name in sorted(n for n in names if n.endswith(".py")):
-                path = os.path.join(folder, name)
-                with open(path, "rb") as file:
-                    text = file.read()
-                digest.update(repr((os.path.relpath(path, package), len(text))).encode() + text)
+                with open(os.path.join(folder, name), "rb", buffering=0) as file:
+                    text = file.readall()
+                digest.update(repr((os.path.join(within, name), len(text))).encode() + text)
     return digest.hexdigest()
 
 

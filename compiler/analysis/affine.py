@@ -84,7 +84,12 @@ class Affine:
         return self * -1
 
     def __sub__(self, other: Affine | int) -> Affine:
-        return self + (-other)
+        if isinstance(other, int):
+            return Affine(self.terms, self.constant - other)
+        terms = dict(self.terms)
+        for symbol, factor in other.terms.items():
+            terms[symbol] = terms.get(symbol, 0) - factor
+        return Affine(terms, self.constant - other.constant)
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -48,6 +48,7 @@ class Dependence:
         self._loops: dict[Block, tuple[array.LoopOp, ...]] = {}
         self._distinct: dict[array.LoopOp, bool] = {}
         self._known: dict[tuple[Access, Access, array.LoopOp | None], bool] = {}
+        self._contexts: dict[tuple[Block | None, Block | None, array.LoopOp | None], Problem] = {}
 
     def loops(self, block: Block | None) -> tuple[array.LoopOp, ...]:
         """The loops around a block, outermost first."""
@@ -96,15 +97,23 @@ class Dependence:
             return False
         if not self._same_subscripts(a.base, b.base, level):
             return True
-        problem = Problem(self, level)
-        if not problem.relate_carried(a.base, b.base):
+        problem = self._context(earlier.op, later.op, level)
+        if problem.constants_differ(a, b) or not problem.relate_carried(a.base, b.base):
             return False
-        if problem.constants_differ(a, b):
-            return False
-        problem.state_context(earlier.op, 0)
-        problem.state_context(later.op, 1)
         problem.state_equal(a, b)
         return problem
+
+    def _context(self, earlier: Operation, later: Operation, level: array.LoopOp | None) -> Problem:
+        """A problem of which only the context is stated: that of all accesses in these two blocks."""
+        key = earlier.parent, later.parent, level
+        found = self._contexts.get(key)
+        if found is None:
+            found = self._contexts[key] = Problem(self, level)
+            found.state_context(earlier, 0)
+            found.state_context(later, 1)
+        made = found.copy()
+        made.system.numbers = dict(found.system.numbers)  # as if no other question had been asked
+        return made
 
     def _roots_meet(self, a: SSAValue, b: SSAValue, level: array.LoopOp | None) -> bool:
         """The bases may be the same memory; an allocation in `level` is another one each iteration."""
@@ -170,6 +179,7 @@ class Problem:
         other = Problem(self.dependence, self.level)
         other.system, other.stated = self.system.copy(), set(self.stated)
         other.cases = list(self.cases)
+        other._varying = self._varying
         return other
 
     # Variables.

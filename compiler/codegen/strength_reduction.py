@@ -4,7 +4,8 @@ The pass makes an addition of the multiplication that finds an element along an 
 call knows (`a[i, j]` in a loop over `i`). It looks at every way to write every address of a loop, which takes
 40% of the time to make machine code of a stencil. Where no innermost loop multiplies there is nothing for it
 to reduce: addresses are a base and a counter, which the CPU adds. The code is as fast without it, or faster:
-fewer registers hold addresses.
+fewer registers hold addresses. Nor does it pay where a loop calls a function each time (rows that are copied
+or filled, tiles of maps that are functions): the call takes longer than the multiplication.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from dataclasses import dataclass, field
 NAME = r'(?:[\w.$-]+|"[^"]*")'
 LANDMARKS = re.compile(
     rf"^(?P<function>define) |^(?P<block>{NAME}):"
-    rf"|label %(?P<successor>{NAME})|= (?P<product>mul) [a-z ]*i64 ",
+    rf"|label %(?P<successor>{NAME})|= (?P<product>mul) [a-z ]*i64 "
+    r"|(?P<call>call) [^\n@]*@(?!llvm\.(?!mem)|mutad_poll\()",
     re.MULTILINE,
 )
-"""What is looked at in a module's text: where blocks begin, where they go, whether they multiply."""
+"""What is looked at in a module's text: where blocks begin, where they go, whether they multiply or call.
+(Polls are seldom made.)"""
 
 
 @dataclass
@@ -29,6 +32,7 @@ class Blocks:
     successors: dict[str, list[str]] = field(default_factory=lambda: {"": []})
     """By name, in order; "" is the entry where that has none."""
     multiplying: set[str] = field(default_factory=set[str])
+    calling: set[str] = field(default_factory=set[str])
 
     def innermost(self) -> Iterator[set[str]]:
         """The blocks of each loop that has no other in it."""
@@ -72,9 +76,9 @@ class Blocks:
 
 
 def multiplies_in_loops(text: str) -> bool:
-    """Whether an innermost loop of this module multiplies addresses, or numbers like them."""
+    """Whether an innermost loop of this module, without calls, multiplies addresses, or numbers like them."""
     return any(
-        loop & function.multiplying
+        loop & function.multiplying and not loop & function.calling
         for function in functions_of(text)
         if function.multiplying
         for loop in function.innermost()
@@ -96,6 +100,8 @@ def functions_of(text: str) -> Iterator[Blocks]:
                 function.successors[block] = []
             case "successor":
                 function.successors[block].append(found["successor"])
+            case "call":
+                function.calling.add(block)
             case _:
                 function.multiplying.add(block)
     yield function

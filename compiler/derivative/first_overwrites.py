@@ -337,7 +337,11 @@ class Overwrites:
             if depth < len(shared):
                 terms, constant = gaps[depth]
                 earlier.system.at_least_zero(terms, constant - 1)
-            if any(may_hold(earlier, (*instance.where, *case)) for case in none_of(found)):
+            if not may_hold(earlier, instance.where):
+                continue  # in none of the cases, which double with each instance
+            if not found or any(
+                may_hold(earlier, (*instance.where, *case)) for case in none_of(found)
+            ):
                 return False
         return True
 

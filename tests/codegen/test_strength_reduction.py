@@ -56,6 +56,11 @@ done:
   ret void
 }
 """
+CALLING = (
+    ROWS.replace("; PLACE", "%k = mul i64 %j, %m\n  {}")
+    .replace("{\n", "{{\n")
+    .replace("\n}\n", "\n}}\n")
+)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +74,16 @@ done:
         (ROWS.replace("; PLACE", "%k = mul <4 x i64> %u, %v"), False),
         ("define i64 @square(i64 %n) {\n  %s = mul i64 %n, %n\n  ret i64 %s\n}\n" + UNIT, False),
         (UNIT + STRIDED, True),
+        (CALLING.format("call void @llvm.memset.p0.i64(ptr %p, i8 0, i64 %m, i1 false)"), False),
+        (CALLING.format("%c = tail call double @_ZGVdN4v_exp(double %x)"), False),
+        (CALLING.format("%c = call i64 @llvm.smin.i64(i64 %j, i64 %m)"), True),
+        (CALLING.format("%c = tail call i32 @mutad_poll(ptr %ctx)"), True),
+        (CALLING.format("call void @map_1(ptr %p)") + STRIDED, True),
     ],
-    ids=["unit", "strided", "unnamed", "outer", "inner", "vector", "no_loop", "second"],
+    ids=[
+        *("unit", "strided", "unnamed", "outer", "inner", "vector", "no_loop", "second"),
+        *("fills", "calls", "intrinsic", "polls", "beside_calls"),
+    ],
 )
 def test_only_multiplications_in_innermost_loops_count(text, wanted):
     assert multiplies_in_loops(text) == wanted
