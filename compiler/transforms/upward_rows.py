@@ -49,8 +49,12 @@ MOVED = (array.MapOp, array.ViewOp, array.YieldOp, memref.LoadOp, memref.StoreOp
 
 def rows_upwards(function: func.FuncOp, fastmath: bool) -> None:
     """Turn all such loops of a function."""
-    for loop in [loop for loop in ops_of_kind(function, array.LoopOp) if goes_down(loop)]:
-        found = Independence(function, fastmath=fastmath).of(loop)
+    downward = [loop for loop in ops_of_kind(function, array.LoopOp) if goes_down(loop)]
+    if not downward:
+        return
+    independence = Independence(function, fastmath=fastmath)  # none of the loops is in another
+    for loop in downward:
+        found = independence.of(loop)
         if found is None or not (fastmath or adds_in_any_order(loop, found)):
             continue
         if all(is_free_of_order(c, role, loop, function) for c, role in found.cells.items()):
