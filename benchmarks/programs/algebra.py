@@ -164,7 +164,12 @@ ALGEBRA = (
     Program(lu_slices, _dominant, (32, 160, 320, 640), 7, ("matrix",), by_hand="lu"),
     Program(cholesky, _definite, (32, 160, 320, 640), 7, ("matrix",), loops=True),
     Program(
-        gramschmidt, lambda r, n: (r.normal(size=(n + 20, n)),), (24, 120, 240, 400), 5, ("matrix",)
+        gramschmidt,
+        lambda r, n: (r.normal(size=(n + 20, n)),),
+        (24, 120, 240, 400),
+        5,
+        ("matrix",),
+        by_hand="gramschmidt",
     ),
     Program(
         trmm,
@@ -187,6 +192,7 @@ ALGEBRA = (
         (100, 1000, 3000, 8000),
         8,
         ("r",),
+        by_hand="durbin",
     ),
     Program(
         correlation, lambda r, n: (r.normal(size=(n + 40, n)),), (32, 200, 400, 800), 6, ("data",)

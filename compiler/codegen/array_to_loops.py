@@ -9,6 +9,7 @@ What is decided here, because LLVM cannot decide it:
 - *Order.* The innermost loop walks the dimension along which most operands have unit stride.
 - *Collapse.* Two loops become one where every operand is contiguous across them; where that is
   known only at run time, the inner trip count is chosen then (an outer loop of one trip remains).
+- *Direction.* Rows that lie backwards are walked from their ends if they are the most.
 - *Registers.* An output that stands still in the innermost loops (a reduction) is accumulated in a
   register, with `reassoc`, and combined with memory once.
 - *Strips.* Several "add"s to one array at different views (the adjoint of a stencil) cannot be
@@ -90,6 +91,7 @@ def lower_points(
         ],
     )
     collapse(nest)
+    face_forward(nest)
     place_outputs(nest)
     if nest.extents and not is_short(nest.extents[-1]):
         stores_numbers = any(is_number(o) for o in nest.outputs)
@@ -203,6 +205,22 @@ def _collapse_further(nest: Nest, inner: int, outer: int, proved: str, merged: s
         merged = text.value(f"select i1 {proved}, i64 {total}, i64 {merged}", "n")
         nest.extents[axis] = text.value(f"select i1 {proved}, i64 1, i64 {nest.extents[axis]}", "n")
         nest.extents[inner] = merged
+
+
+def face_forward(nest: Nest) -> None:
+    """Begin at the other end of the rows if most of them lie backwards: each costs a shuffle a vector."""
+    if not nest.extents:
+        return
+    ways = [o.strides[-1] for o in nest.operands]
+    ways += [o.strides[-1] for o in nest.outputs if o.kind != "store"]  # read and written
+    if ways.count("-1") <= ways.count("1"):
+        return
+    text = nest.state.text
+    last = text.value(f"sub i64 {nest.extents[-1]}, 1")
+    for o in nest.operands:
+        distance = text.mul(last, o.strides[-1])
+        o.pointer = nest.state.offset(o.pointer, o.element, distance, inbounds=False)
+        o.strides = [*o.strides[:-1], text.mul("-1", o.strides[-1])]
 
 
 def same(state: KernelState, a: str, b: str) -> str:

@@ -12,7 +12,7 @@ computes the same numbers wherever it stands: in a loop, or in the function of a
 from __future__ import annotations
 
 from xdsl.dialects import arith, memref, vector
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from ...dialects import ad, array
 from ..analysis.additions import is_cell, place_of
@@ -117,23 +117,32 @@ def sum_(state: KernelState, op: Operation, args: list[str]) -> str:
                     left = negated(state, type_, left)
                 elif not plus:
                     other = negated(state, type_, other)
-                suffix = {"double": "f64", "float": "f32"}.get(type_) or vector_suffix(type_)
-                name = state.intrinsic(
-                    f"llvm.fmuladd.{suffix}", type_, f"{type_}, {type_}, {type_}"
-                )
-                shown = ", ".join(f"{type_} {v}" for v in (left, right, other))
-                return state.text.value(f"call{flags} {type_} @{name}({shown})")
+                return multiply_add(state, type_, flags, (left, right), other)
     return state.text.value(f"{'fadd' if plus else 'fsub'}{flags} {type_} {args[0]}, {args[1]}")
+
+
+def multiply_add(
+    state: KernelState, type_: str, flags: str, factors: tuple[str, str], other: str
+) -> str:
+    suffix = {"double": "f64", "float": "f32"}.get(type_) or vector_suffix(type_)
+    name = state.intrinsic(f"llvm.fmuladd.{suffix}", type_, f"{type_}, {type_}, {type_}")
+    shown = ", ".join(f"{type_} {v}" for v in (*factors, other))
+    return state.text.value(f"call{flags} {type_} @{name}({shown})")
 
 
 def contracted(state: KernelState, op: Operation, k: int, shown: str) -> tuple[str, str] | None:
     """The factors of an operand that is a product of the same block."""
-    operand = op.operands[k]
-    found = state.products.get(operand)
-    if found is None or found[0] != shown:
+    return factors_of(state, op.operands[k], shown, op)
+
+
+def factors_of(
+    state: KernelState, value: SSAValue, shown: str, user: Operation
+) -> tuple[str, str] | None:
+    """The factors of a value, as it was written, that is a product in the block of its user."""
+    found, made = state.products.get(value), value.owner
+    if found is None or found[0] != shown or not isinstance(made, Operation):
         return None
-    made = operand.owner
-    return found[1:] if isinstance(made, Operation) and made.parent is op.parent else None
+    return found[1:] if made.parent is user.parent else None
 
 
 def adds_in_place(op: arith.AddfOp) -> bool:

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import array
+from .floats_to_llvm import multiply_add
 from .kernel_state import KernelState, number_type, value_type
 from .map_stages import WHOLE, Stage
 from .scalar_text import FAST, FREE_SUM, float_of
@@ -96,9 +97,19 @@ def is_float(element: Attribute) -> bool:
 
 
 def combine(
-    state: KernelState, kind: str, element: Attribute, old: str, new: str, *, free: bool
+    state: KernelState,
+    kind: str,
+    element: Attribute,
+    old: str,
+    new: str,
+    *,
+    free: bool,
+    factors: tuple[str, str] | None = None,
 ) -> str:
-    """What is there combined with a new element; `free` allows another order of the sum."""
+    """What is there combined with a new element; `free` allows another order of the sum.
+
+    `factors`: the new element is their product, with which the sum may be contracted.
+    """
     type_ = value_type(element)
     if kind == "store":
         return new
@@ -108,6 +119,8 @@ def combine(
         if is_float(element):
             flags = FAST if state.fastmath else FREE_SUM if free else ""
             state.last_bits = state.last_bits.more(sums=free)
+            if kind == "add" and factors is not None and not state.fastmath:
+                return multiply_add(state, type_, flags, factors, old)
             return state.text.value(f"f{kind}{flags} {type_} {old}, {new}")
         return state.text.value(f"{kind} {type_} {old}, {new}")
     if is_float(element):

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
+from .floats_to_llvm import factors_of
 from .kernel_state import KernelState, value_type
 from .llvm_text import integer
 from .map_nest import Nest, Output, combine, registers, step_rows, write_registers
@@ -231,17 +232,22 @@ def emit_point(
     for inner in op.body.block.ops:
         if not isinstance(inner, array.YieldOp) and stage.does(inner.results[0].type):
             emit_wide(state, inner, stage, reciprocals)
-    after = list(accumulators)
+    after, end = list(accumulators), op.body.block.last_op
+    assert end is not None
     position = 0
     for o, pointer in zip(nest.outputs, pointers[len(nest.inputs) :], strict=True):
         if not stage.does(o.element):
             position += o.still > 0
         elif o.still:
-            new = state.scalar(o.value)
-            after[position] = combine(state, o.kind, o.element, after[position], new, free=True)
+            new, old = state.scalar(o.value), after[position]
+            factors = factors_of(state, o.value, new, end)
+            after[position] = combine(
+                state, o.kind, o.element, old, new, free=True, factors=factors
+            )
             position += 1
         elif not o.buffered:
-            write(state, o, pointer, state.scalar(o.value), group)
+            new = state.scalar(o.value)
+            write(state, o, pointer, new, group, factors_of(state, o.value, new, end))
     for value, buffer in buffers.items():
         if stage.does(value.type):
             at = state.offset(buffer, value.type, counter)
@@ -258,10 +264,17 @@ def is_read(argument: SSAValue, stage: Stage) -> bool:
     )
 
 
-def write(state: KernelState, o: Output, pointer: str, new: str, group: str) -> None:
+def write(
+    state: KernelState,
+    o: Output,
+    pointer: str,
+    new: str,
+    group: str,
+    factors: tuple[str, str] | None = None,
+) -> None:
     """Write one element as the output's kind says."""
     tags = o.tags + group
     if o.kind != "store":
         old = state.load(pointer, o.element, tags)
-        new = combine(state, o.kind, o.element, old, new, free=False)
+        new = combine(state, o.kind, o.element, old, new, free=False, factors=factors)
     state.store(new, pointer, o.element, tags)

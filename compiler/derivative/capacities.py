@@ -1,8 +1,9 @@
 """Estimates for the cut of sizes that are known only at run time.
 
-Every extent and every other unknown number counts as `NOMINAL`, a counter as the middle of its range. So n
-costs more than n - 1, and a triangle costs half of a square; a constant costs what it is. An axis counts as 3
-if the program takes its elements 0, 1 and 2 and no slices: its elements are components (`points[:, 0]`).
+Every extent and every other unknown number counts as `NOMINAL`, a counter as the middle of its range, also
+where the loop's steps are a function. So n costs more than n - 1, and a triangle costs half of a square; a
+constant costs what it is. An axis counts as 3 if the program takes its elements 0, 1 and 2 and no slices: its
+elements are components (`points[:, 0]`).
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from xdsl.dialects import arith, memref
-from xdsl.ir import Block, SSAValue, Use
+from xdsl.dialects import arith, func, memref
+from xdsl.ir import Block, Operation, SSAValue, Use
 
-from ...dialects import array
+from ...dialects import activation, array
 from ..analysis.affine import Affine, Extent, Subscripts, Symbol, Term
 from .segments import enclosing_loops
 
@@ -66,9 +67,16 @@ class Nominal:
             loop = symbol.owner.parent_op()
             if isinstance(loop, array.LoopOp) and symbol is loop.induction:
                 return (self.trips_of(loop) - 1) / 2
+            if is_step(loop) and symbol is symbol.owner.args[0]:
+                return (NOMINAL - 1) / 2
         if symbol not in self._components:
             self._components[symbol] = components(symbol) or NOMINAL
         return self._components[symbol]
+
+
+def is_step(op: Operation | None) -> bool:
+    """Whether a function is the step of a loop, whose counter is its first argument."""
+    return isinstance(op, func.FuncOp) and activation.LIVE in op.attributes
 
 
 def components(symbol: SSAValue | Extent) -> int | None:

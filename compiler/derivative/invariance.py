@@ -1,8 +1,8 @@
 """The loops around a value in which it is the same in every iteration.
 
 A load reads one value in all iterations of a loop if its location does not depend on the loop's counter and
-nothing in the loop overwrites it. What is computed from such values is one value, too. If it must be saved,
-one place serves all iterations::
+nothing in the loop overwrites it. So does a map, at each of its points. What is computed from such values is
+one value, too. If it must be saved, one place serves all iterations::
 
     array.loop %k to %m do {
       array.loop %i to %n do {
@@ -14,6 +14,8 @@ one place serves all iterations::
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from xdsl.dialects import memref
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -28,7 +30,7 @@ from .segments import is_recomputable, value_block
 
 
 class Invariance:
-    """Answers for the scalars of one function."""
+    """Answers for the scalars of one function, and for those that its maps compute at a point."""
 
     def __init__(self, kills: Kills) -> None:
         self.alias = kills.alias
@@ -54,23 +56,32 @@ class Invariance:
     def _compute(self, value: SSAValue, loop: array.LoopOp) -> bool:
         if isinstance(value, BlockArgument):
             inner = value.owner.parent_op()
+            if isinstance(inner, array.MapOp):
+                return self._reads_one(inner, inner.ins[value.index], (), loop)
             return isinstance(inner, array.LoopOp) and inner is not loop and value.index == 0
         op = value.owner
         assert isinstance(op, Operation)
         if isinstance(op, memref.LoadOp):
-            numbers = (*op.indices, *descriptor_values(op.memref))
-            return all(self.holds(n, loop) for n in numbers) and self._unwritten(op, loop)
+            return self._reads_one(op, op.memref, op.indices, loop)
         return is_recomputable(op) and all(self.holds(o, loop) for o in op.operands)
 
-    def _unwritten(self, load: memref.LoadOp, loop: array.LoopOp) -> bool:
-        """True when nothing in the loop, in any of its iterations, writes what the load reads."""
-        if loop in self.dependence.loops(value_block(self.alias.base(load.memref))):
+    def _reads_one(
+        self, op: Operation, source: SSAValue, indices: Sequence[SSAValue], loop: array.LoopOp
+    ) -> bool:
+        """True when what an op reads lies at one place, and nothing in any iteration writes there."""
+        numbers = (*indices, *descriptor_values(source))
+        if not all(self.holds(n, loop) for n in numbers):
             return False
-        read = Access(load, load.memref, "read")
-        inner = self.dependence.loops(load.parent)
+        return self._unwritten(Access(op, source, "read"), loop)
+
+    def _unwritten(self, read: Access, loop: array.LoopOp) -> bool:
+        """True when nothing in the loop, in any of its iterations, writes what is read."""
+        if loop in self.dependence.loops(value_block(self.alias.base(read.memref))):
+            return False
+        inner = self.dependence.loops(read.op.parent)
         levels = (None, *inner[inner.index(loop) :])
         return not any(
-            self.alias.may_alias(write.memref, load.memref)
+            self.alias.may_alias(write.memref, read.memref)
             and any(self._meet(read, write, level) for level in levels)
             for write in self._writes_in(loop)
         )

@@ -90,9 +90,11 @@ class Prices:
         else:
             own = tuple(at.extents) if isinstance(at, array.MapOp) else ()
             element = node.type
-        is_scalar = isinstance(node, SSAValue) and not isinstance(at, array.MapOp)
-        of_map = isinstance(node, SSAValue) and not is_scalar
-        unchanging = self.invariance.loops(cast(SSAValue, node)) if is_scalar and trusting else ()
+        of_map = isinstance(node, SSAValue) and isinstance(at, array.MapOp)
+        is_scalar = isinstance(node, SSAValue) and not of_map
+        unchanging = ()
+        if isinstance(node, SSAValue) and trusting:
+            unchanging = self.invariance.loops(node)
         loops, push_before = rectangular(at, own, unchanging)
         unsaved = ((0, 0),) * len(loops) if margins is None else margins
         return Segment(element, loops, push_before, unsaved, own, is_scalar, of_map)

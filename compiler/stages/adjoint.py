@@ -31,6 +31,7 @@ from ..rules.calls import listed, private_functions
 from ..rules.routines import inline_rules
 from ..transforms.privatize_cells import PrivatizeCells
 from ..transforms.remove_dead import RemoveDead
+from ..transforms.transpose_matrices import TransposeMatrices
 
 SAVE = "save"
 """The attribute that says to which save of the plan a tape belongs."""
@@ -117,7 +118,10 @@ def within_budget(c: Compilation, reverse: Reverse) -> None:
     memory, active = c.request.options.memory or 0, reverse.active or ()
     in_steps = c.module.clone()
     # A variable that steps do not hand on is a step's own: its plan knows what the variable held.
-    c.run([PrivatizeCells(), CheckpointLoops(memory, active, reverse.saves)], in_steps)
+    # The function of a step goes along the columns of what it is handed, as they lie. (Shadows of arguments
+    # lie as the caller's do: sums over their columns would have another order than without a budget.)
+    before = [PrivatizeCells(), TransposeMatrices(own=True)]
+    c.run([*before, CheckpointLoops(memory, active, reverse.saves)], in_steps)
     if not any(activation.CHECKPOINTED in op.attributes for op in in_steps.walk()):
         differentiate(c, reverse, c.module)
         return

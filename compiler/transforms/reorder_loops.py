@@ -4,7 +4,7 @@ A loop whose innermost counter goes down a column, or that adds to one element a
 memory or for the last addition. With the other loop innermost the same elements are computed side by side,
 each by the same additions in the same order (`analysis/loop_order` has the argument). The adjoint's
 additions may come in any order, under `fastmath` all may, so that these loops may also run upwards
-(`run_upwards`).
+(`run_upwards`), as may loops of maps (`upward_rows`).
 
 Before::
 
@@ -72,6 +72,7 @@ from .interchange import LoopPair, interchange, pair_of
 from .memory_effects import functions
 from .run_upwards import run_upwards
 from .scalar_nests import ScalarNest, accesses_of, are_many, leaves_in, parts_of, scalar_nests
+from .upward_rows import rows_upwards
 
 FEW = 16
 """A loop of fewer iterations, where that is known, is not made the innermost one."""
@@ -92,6 +93,7 @@ class ReorderLoops(ModulePass):
         for function in functions(op):
             for loop in list(scalar_nests(function.body.block)):
                 Nest(function, loop, self.fastmath).reorder()
+            rows_upwards(function, self.fastmath)
 
 
 class Nest(ScalarNest):

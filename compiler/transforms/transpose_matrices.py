@@ -120,11 +120,14 @@ class TransposeMatrices(ModulePass):
     name = "transpose-matrices"
     threads: bool = False
     """Iterations of loops are for threads."""
+    own: bool = False
+    """Only matrices that the function has made: what is one by columns has a shadow by columns."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
             for view in list(columns(function)):
-                if view.parent is not None:
+                made = isinstance(view.source.owner, array.AllocOp)
+                if view.parent is not None and (made or not self.own):
                     turn(function, view, self.threads)
 
 

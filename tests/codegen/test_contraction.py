@@ -44,6 +44,45 @@ def test_a_sum_with_a_product_is_rounded_once_in_adjoint_code(compile_kernel, na
     assert differ
 
 
+@pytest.mark.parametrize("extents", [("strided<[1]>", "%c1", 5), ("strided<[0]>", "%c0", 1)])
+def test_so_is_what_a_map_adds(compile_kernel, extents: tuple[str, str, int]) -> None:
+    """To elements, and to one that stands still: there is one point, so that the sum has one order."""
+    layout, step, n = extents
+
+    def added(attribute: str) -> str:
+        return f"""
+func.func @f(%a : memref<?xf64>, %b : memref<?xf64>, %c : memref<?xf64>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %a, %c0 : memref<?xf64>
+  %to = array.view %c[%c0] dims [0] extents(%n) steps({step}) : memref<?xf64> -> memref<?xf64, {layout}>
+  array.map(%n) ins(%a, %b : memref<?xf64>, memref<?xf64>) outs(%to : memref<?xf64, {layout}>) kinds ["add"] {{
+  ^bb0(%x : f64, %y : f64):
+    %p = arith.mulf %x, %y {attribute}: f64
+    array.yield %p : f64
+  }}
+  func.return
+}}"""
+
+    adjoint, primal = compile_kernel(added("{ad.adjoint} ")), compile_kernel(added(""))
+    assert "fmuladd" in adjoint.text
+    assert "fmuladd" not in primal.text
+    rng, differ = np.random.default_rng(1), 0
+    for _ in range(20):
+        a, b, c = rng.normal(size=(3, n))
+        numbers = zip(a.tolist(), b.tolist(), c.tolist(), strict=True)
+        once = [float(Fraction(x) * Fraction(y) + Fraction(z)) for x, y, z in numbers]
+        differ += once != (c + a * b).tolist()
+        exact, rounded = c.copy(), c.copy()
+        primal(a, b, exact)
+        adjoint(a, b, rounded)
+        assert exact.tolist() == (c + a * b).tolist()
+        if n > 1 and "fma" in host().features:
+            assert rounded.tolist() == once
+        np.testing.assert_allclose(rounded, once, rtol=1e-12)
+    assert differ
+
+
 def test_a_constant_divisor_is_a_factor_in_adjoint_code(compile_kernel) -> None:
     def quotient(divisor: str, attribute: str) -> str:
         return f"""

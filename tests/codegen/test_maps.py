@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -210,3 +211,49 @@ def test_whole_operands_decide_which_loop_is_innermost(ins, outs, order) -> None
     op = SimpleNamespace(ins=range(len(ins)), outs=range(len(ins), len(memrefs)), out_kinds=kinds)
     state = SimpleNamespace(memrefs=memrefs)
     assert loop_order(cast(Any, state), cast(Any, op), ["n", "m"]) == order
+
+
+def backwards(first: int, second: int) -> str:
+    """A map from one array to another that goes along either in a direction, and adds up what it stores."""
+    types = [f"memref<?xf64, strided<[{step}]>>" for step in (first, second)]
+    places = ["%c0" if step > 0 else "%last" for step in (first, second)]
+    steps = ["%c1" if step > 0 else "%cm1" for step in (first, second)]
+    return f"""
+func.func @f(%a : memref<?xf64>, %b : memref<?xf64>, %c : memref<?xf64>, %s : memref<f64>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %cm1 = arith.constant -1 : index
+  %n = memref.dim %a, %c0 : memref<?xf64>
+  %last = arith.subi %n, %c1 : index
+  %x = array.view %a[{places[0]}] dims [0] extents(%n) steps({steps[0]}) : memref<?xf64> -> {types[0]}
+  %y = array.view %b[{places[0]}] dims [0] extents(%n) steps({steps[0]}) : memref<?xf64> -> {types[0]}
+  %z = array.view %c[{places[1]}] dims [0] extents(%n) steps({steps[1]}) : memref<?xf64> -> {types[1]}
+  %t = array.view %s[] dims [-1] extents(%n) steps(%c0) : memref<f64> -> memref<?xf64, strided<[0]>>
+  array.map(%n) ins(%x, %y : {types[0]}, {types[0]}) outs(%z, %t : {types[1]}, memref<?xf64, strided<[0]>>)
+      kinds ["store", "add"] {{
+  ^bb0(%p : f64, %q : f64):
+    %r = arith.subf %p, %q : f64
+    array.yield %r, %r : f64, f64
+  }}
+  func.return
+}}"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 65])
+@pytest.mark.parametrize(("first", "second"), [(-1, -1), (-1, 1), (1, -1)])
+def test_rows_that_lie_backwards_are_walked_from_their_ends(
+    compile_kernel, first: int, second: int, n: int
+) -> None:
+    """Two of the three rows go along with the counter, whichever way they lie."""
+    kernel = compile_kernel(backwards(first, second))
+    a, b = np.random.default_rng(0).normal(size=(2, n))
+    c, s = np.zeros(n), np.array(1.0)
+    assert kernel(a, b, c, s).status == 0
+    expected = (a - b)[::first][::second]
+    assert c.tolist() == expected.tolist()
+    np.testing.assert_allclose(s, 1.0 + expected.sum(), rtol=1e-12, atol=1e-12)
+    offsets = dict(
+        re.findall(r"(%p\.\d+) = getelementptr inbounds double, .*, i64 (\S+)", kernel.text)
+    )
+    loads = re.findall(r"load double, ptr (%p\.\d+)", kernel.text)
+    assert [offsets[place].startswith("%j.") for place in loads if place in offsets] == [True, True]

@@ -52,3 +52,33 @@ def test_a_receipt_is_of_the_code_that_a_call_runs() -> None:
     given = np.ones(2), np.ones(0), 0.1, 5
     assert made.explain(*given, run=True).saved_bytes == 8 * (3 * 2 + 2 * 0)
     assert made.explain(np.ones(1), np.ones(2), 0.1, 5, run=True).saved_bytes >= 0
+
+
+def orthogonal_rows(a, q):
+    for k in range(a.shape[0]):
+        q[k] = a[k] / np.sqrt(np.dot(a[k], a[k]))
+        for j in range(k + 1, a.shape[0]):
+            a[j] -= q[k] * np.dot(q[k], a[j])
+    return (q * q * q).sum()
+
+
+def changing_rows(a, q):
+    """The inner loop writes to the row that it reads."""
+    for k in range(a.shape[0]):
+        for j in range(a.shape[0]):
+            a[j] += np.sin(q[k]) * a[j]
+            q[k] += 0.1 * a[j]
+    return (q * a).sum()
+
+
+def test_a_row_that_an_inner_loop_reads_again_and_again_is_saved_once() -> None:
+    """What the caller may change has a place for each iteration of the loops in which it is another row."""
+    given = np.random.default_rng(0).normal(size=(2, 5, 7))
+    made = compile(orthogonal_rows, grad=True)
+    plan = made.explain(*given.copy(), wrt=("a", "q"), plan="split")
+    assert {s.bytes for s in plan.saves if s.name == "q"} == {8 * 5 * 7}
+    check_gradient(made, *given.copy(), wrt=("a", "q"))
+    other = compile(changing_rows, grad=True)
+    plan = other.explain(*given.copy(), wrt=("a", "q"), plan="split")
+    assert 8 * 5 * 5 * 7 in {s.bytes for s in plan.saves if s.name == "q"}
+    check_gradient(other, *given.copy(), wrt=("a", "q"))

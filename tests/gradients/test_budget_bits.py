@@ -155,7 +155,10 @@ def test_so_have_rows_and_columns(
 
 sys.path.append(str(Path(__file__).parents[2]))
 CATALOGUE = importlib.import_module("benchmarks.programs.catalogue").PROGRAMS
-SIZES = {"lstm": 67, "lstm_loops": 67, "attention": 64, "hdiff": 32}
+SIZES = {
+    **{"lstm": 67, "lstm_loops": 67, "attention": 64, "hdiff": 32},
+    **{"gramschmidt": 21, "correlation": 21, "durbin": 77},
+}
 """Programs that are timed, at sizes at which a last bit, or the sign of a zero, would tell."""
 
 

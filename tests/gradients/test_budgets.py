@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -305,3 +306,45 @@ def test_arrays_that_steps_change_need_not_be_asked_for() -> None:
         for memory in (None, 3 * least)
     ]
     np.testing.assert_allclose(*products, rtol=1e-12)
+
+
+def recursion(r):
+    """Step k reads and writes the first k + 1 numbers of y."""
+    y = np.zeros(r.size)
+    for k in range(r.size):
+        y[: k + 1] += r[k] * y[k::-1]
+        y[k] += r[k]
+    return (y * y).sum()
+
+
+def columns_taken(matrix):
+    a = matrix.copy()
+    for k in range(a.shape[1]):
+        for j in range(k + 1, a.shape[1]):
+            a[:, j] -= a[:, k] * np.dot(a[:, k], a[:, j])
+    return (a * a).sum()
+
+
+def step_forward(function: Any, *arguments: Any) -> str:
+    """The code of a step that saves."""
+    text = compiled(function, 1).inspect("optimize", *arguments, wrt=0)
+    return text.split("_step_forward(")[1].split("func.func")[0]
+
+
+def test_a_step_saves_the_part_that_it_writes() -> None:
+    """Half of the square, as an iteration does: a step's counter is the middle of its range, too."""
+    code = step_forward(recursion, np.linspace(0.1, 0.2, 9))
+    (pushed,) = re.findall(r"ad.push %\d+\((%\w+)\)", code)
+    assert f"{pushed} = arith.addi" in code
+    assert outcome(compiled(recursion, "1kB"), (np.linspace(0.1, 0.2, 30),), ("r",)) == outcome(
+        compiled(recursion, None), (np.linspace(0.1, 0.2, 30),), ("r",)
+    )
+
+
+def test_a_step_goes_along_the_columns_of_a_matrix_that_lies_by_columns() -> None:
+    given = np.random.default_rng(0).normal(size=(20, 9)) / 5
+    code = step_forward(columns_taken, given)
+    assert "strided<[1]>" in code
+    assert "strided<[?]>" not in code
+    _, found = least_of(columns_taken, (given,), ("matrix",))
+    assert found == outcome(compiled(columns_taken, None), (given,), ("matrix",))
