@@ -22,10 +22,12 @@ from list_programs import list_programs
 from nest_programs import nest_program
 from nested_programs import nested_programs
 from point_programs import point_program
+from product_programs import product_program
 from python_oracle import run
 from raising_programs import ROWS, raising_programs
 from refusals import unless_refused
 from row_programs import row_program
+from slice_programs import slice_program
 from small_programs import small_programs
 from stencil_programs import stencil_program
 from sweep_programs import sweep_program
@@ -50,6 +52,11 @@ def chains(seed: int) -> Case:
 def nests(seed: int) -> Case:
     function = function_of(nest_program(random.Random(seed)), "program")
     return function, "f64[6,6]:unit#0 f64[6,6]:unit#1 f64[6,6]:unit#2 f64[6]:unit 5 4"
+
+
+def products(seed: int) -> Case:
+    function = function_of(product_program(random.Random(seed)), "program", {"np": np})
+    return function, "f64[5,5]:unit f64[5,3]:unit f64[5,5]:unit#1 f64[5,3]:unit#1 f64[5]:unit"
 
 
 def control(seed: int) -> Case:
@@ -82,7 +89,9 @@ FAMILIES: dict[str, Callable[[int], Case]] = {
     "rows": lambda seed: plain(row_program(seed)),
     "stencils": lambda seed: plain(stencil_program(seed)),
     "sweeps": lambda seed: plain(sweep_program(seed)),
+    "slices": lambda seed: plain(slice_program(seed)),
     "chains": chains,
+    "products": products,
     "nests": nests,
     "control": control,
     "lists": lists,
