@@ -219,7 +219,7 @@ def write_twice(function: func.FuncOp, n: SSAValue, m: SSAValue) -> None:
     own = [copied(value, outside) for value in (n, m)]
     equal = outside.compare("eq", *own)
     results = list(end.arguments)
-    mapped = {v: own[0] for v in (n, m) if isinstance(v, BlockArgument)}
+    mapped: dict[SSAValue, SSAValue] = {v: own[0] for v in (n, m) if isinstance(v, BlockArgument)}
     slow, fast = Block(), Block()
     for op in ops[:-1]:
         op.detach()
