@@ -233,7 +233,7 @@ class Split:
                 return self.bring(extent)
             case array.LoopOp() if value is op.trips and op.condition_block is None:
                 assert op.count is not None
-                if is_nonnegative(op.count):
+                if self.detaches and is_nonnegative(op.count):
                     return self.bring(op.count)
                 zero = self.add(arith.ConstantOp(IntegerAttr(0, IndexType())), op)
                 return self.add(arith.MaxSIOp(self.bring(op.count), zero), op)
@@ -312,8 +312,9 @@ class Split:
         for name in SIGNATURE:
             made.attributes[name] = self.gradient.attributes[name]
         made.attributes["kept"] = IntegerAttr(len(self.kept), i64)
-        known = [k for k, v in enumerate(self.kept) if v.type == IndexType() and is_nonnegative(v)]
-        made.attributes["nonnegative"] = DenseArrayBase.from_list(i64, known)
+        if self.detaches:  # steps are written as the whole loop is, so that both have the same bits
+            known = [k for k, v in enumerate(self.kept) if is_count(v)]
+            made.attributes["nonnegative"] = DenseArrayBase.from_list(i64, known)
         return made
 
     def describe(self, made: func.FuncOp, arguments: range, shift: int) -> None:
@@ -330,6 +331,10 @@ class Split:
             elif name not in SIGNATURE:
                 made.attributes[name] = value
         inherit_locations(made)
+
+
+def is_count(value: SSAValue) -> bool:
+    return isinstance(value.type, IndexType) and is_nonnegative(value)
 
 
 SIGNATURE = ("shadows", "cotangents", "scalars")
