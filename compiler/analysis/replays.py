@@ -2,15 +2,15 @@
 
 Such a loop only launches kernels and puts elements. Their arguments are computed from values before the loop,
 and from arrays that take turns. After some iterations, the *period*, each array is in its own place again. So
-every period launches the same kernels, and only the first one can raise. A branch would be decided only once:
-loops with branches are left alone, and so are those that allocate, fetch or save.
+every period launches the same kernels, takes the same branches (conditions are computed of nothing else), and
+only the first one can raise. Loops that allocate, fetch or save are left alone.
 """
 
 from __future__ import annotations
 
 from math import lcm
 
-from xdsl.dialects import memref
+from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation
 from xdsl.traits import Pure
@@ -21,7 +21,7 @@ from .alias import AliasAnalysis
 
 REPLAYED = (
     device.LaunchOp, device.PutOp, array.LoopOp, array.YieldOp, array.ViewOp, array.CollapseOp,
-    array.RaiseIfOp, array.IndexOp, memref.DimOp, memref.CastOp,
+    array.RaiseIfOp, array.IndexOp, memref.DimOp, memref.CastOp, scf.IfOp, scf.YieldOp,
 )  # fmt: skip
 """What the body of a loop that is replayed consists of, beside scalars."""
 

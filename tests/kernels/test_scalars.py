@@ -1,0 +1,245 @@
+"""Scalars of loops that kernels compute: the host waits for none of them, and graphs replay the loops."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from device_checks import close
+from device_programs import Arguments, waves
+from on_device import on_device, on_host
+from race_oracle import watched
+
+import mutad
+from mutad.runtime import device, drivers
+from mutad.runtime.emulated_driver import EmulatedDriver, emulated
+
+
+@pytest.fixture(autouse=True)
+def emulation() -> Iterator[EmulatedDriver]:
+    """Nothing of what is emulated may go wrong, and nothing is lost; short loops are replayed as well."""
+    with emulated() as found:
+        gc.collect()
+        found.take_back()
+        state = drivers.begun["emulated"].state
+        state[device.UNIT], state[device.LEAST] = 1, 2
+        before = len(found.blocks)
+        yield found
+        gc.collect()
+        found.take_back()
+        assert not found.unexpected
+        assert len(found.blocks) == before
+        found.failing.clear()
+
+
+def walls(u, k, n):
+    for _ in range(n):
+        u[1:-1] += k * (u[:-2] - 2 * u[1:-1] + u[2:])
+        u[0] = u[1]
+        u[-1] = 2 * u[-2] - u[-3]
+    return (u * u).sum()
+
+
+def rolled(u, k, n):
+    for _ in range(n):
+        u += k * (np.roll(u, 1) - u * u)
+    return (u * u).sum()
+
+
+def fastest(u, n):
+    t = 0.0
+    for _ in range(n):
+        dt = 0.5 / np.abs(u).max()
+        u -= dt * 0.1 * u * u
+        t += dt
+    return u.sum() * t
+
+
+def power(x, a, n):
+    for _ in range(n):
+        x = a @ x
+        x /= np.sqrt((x * x).sum())
+    return x @ (a @ x)
+
+
+def clipped(u, n):
+    last = 1.0
+    for _ in range(n):
+        size = (u * u).sum()
+        if size > last:
+            size = 0.5 * (size + last)
+        u *= 1.01 / (1.0 + size)
+        last = size
+    return last
+
+
+def swapped(u, v, n):
+    for _ in range(n):
+        v[1:-1] = 0.5 * (u[:-2] + u[2:])
+        v[0] = u[0] * u[-1]
+        v[-1] = 0.0
+        u, v = v, u
+    return (u * v).sum()
+
+
+def logged(u, w, n):
+    for i in range(n):
+        u *= 0.9
+        w[i] = (u * u).sum() * u[i]
+    return (w * w).sum()
+
+
+def within(u, n, m):
+    total = 0.0
+    for _ in range(n):
+        u[0] = u[1]
+        for _ in range(m):
+            top = u.max()
+            u *= 1.0 / (1.0 + top)
+            total += top
+        u += 0.5
+    return total
+
+
+def stepped(u, dt, n):
+    t = 0.0
+    for _ in range(n):
+        u += dt * t * u
+        u[0] = u[-1]
+        t += dt
+    return u.sum() + t
+
+
+N = 12
+PERIODS = {swapped: 2, logged: 0}
+"""Of those loops that are not the same in each iteration; 0: the host checks a subscript in each."""
+PROGRAMS: tuple[tuple[Callable[..., Any], Arguments, int, int], ...] = (
+    (walls, lambda: (waves(40), 0.1, N), 1, 1),
+    (walls, lambda: (waves(40).astype(np.float32), np.float32(0.1), N), 1, 1),
+    (walls, lambda: (waves(40), 0.1, 0), 1, 1),
+    (rolled, lambda: (waves(40), 0.01, N), 1, 1),
+    (fastest, lambda: (waves(40) + 2, N), 2, 3),
+    (power, lambda: (waves(8), np.outer(waves(8), waves(8)) + 2 * np.eye(8), N), 1, 1),
+    (clipped, lambda: (waves(40), N), 1, 3),
+    (swapped, lambda: (waves(40), waves(40) + 1, N), 1, 1),
+    (logged, lambda: (waves(40), np.zeros(N), N), 1, 1),
+    (stepped, lambda: (waves(40), 0.01, N), 2, 3),
+)
+"""With how often the host waits for the value, and with the gradient, however many iterations there are."""
+NAMES = [f"{p[0].__name__}{k}" for k, p in enumerate(PROGRAMS)]
+
+
+def same(found: Any, wanted: Any) -> None:
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(np.asarray(on_host(a)), np.asarray(b))
+
+
+def replays_of(function: Callable[..., Any], n: int) -> int:
+    """How often graphs of one period run in place of a loop's iterations."""
+    period = PERIODS.get(function, 1)
+    return (n - period) // period if n and period else 0
+
+
+def waited(driver: EmulatedDriver, call: Callable[[], Any]) -> tuple[Any, int]:
+    """What a call returns, and how many numbers the host has fetched."""
+    before = driver.counts.get("cuMemcpyDtoHAsync", 0)
+    found = call()
+    return found, driver.counts.get("cuMemcpyDtoHAsync", 0) - before
+
+
+@pytest.mark.parametrize(("function", "arguments", "waits", "both"), PROGRAMS, ids=NAMES)
+def test_the_host_waits_for_no_scalar(
+    function: Callable[..., Any],
+    arguments: Arguments,
+    waits: int,
+    both: int,
+    emulation: EmulatedDriver,
+) -> None:
+    f = mutad.compile(function, grad=True, opt=1)
+    g = mutad.compile(function, grad=True, opt=1, target="cuda:host")
+    given, plain = on_device(arguments()), arguments()
+    replays = drivers.begun["emulated"].replays
+    value, count = waited(emulation, lambda: f(*given))
+    same((value, *given), (g(*plain), *plain))
+    assert count <= waits
+    graphs = replays_of(function, plain[-1])
+    assert drivers.begun["emulated"].replays - replays == graphs
+    given, replays = on_device(arguments()), drivers.begun["emulated"].replays
+    (value, slope), count = waited(emulation, lambda: f.value_and_grad(*given))
+    wanted, expected = mutad.compile(function, grad=True).value_and_grad(*arguments())
+    close(on_host(slope), expected)
+    close(value, wanted)
+    assert count <= both
+    assert drivers.begun["emulated"].replays - replays == 2 * graphs  # both sweeps
+
+
+@pytest.mark.parametrize(("function", "arguments", "waits", "both"), PROGRAMS, ids=NAMES)
+def test_halves_of_a_gradient_agree_on_what_is_saved(
+    function: Callable[..., Any], arguments: Arguments, waits: int, both: int
+) -> None:
+    f = mutad.compile(function, grad=True, opt=1)
+    _, back = f.vjp(*on_device(arguments()))
+    _, expected = mutad.compile(function, grad=True).vjp(*arguments())
+    for _ in range(2):
+        close(on_host(back(1.0)), expected(1.0))
+
+
+def test_no_two_threads_meet() -> None:
+    for function, arguments, *_ in PROGRAMS[:6]:
+        with watched():
+            mutad.compile(function, grad=True, opt=1).grad(*on_device(arguments()))
+
+
+def test_inner_loops_do_not_wait(emulation: EmulatedDriver) -> None:
+    f = mutad.compile(within, opt=1)
+    value, count = waited(emulation, lambda: f(*on_device((waves(30), 3, 9))))
+    close(value, within(waves(30), 3, 9))
+    assert count <= 2
+
+
+def out_of_range(u, k, n):
+    for _ in range(n):
+        u[0] = u[1] + 1.0
+        u[k] = u[2]
+    return u.sum()
+
+
+def test_what_raises_leaves_what_came_before() -> None:
+    f = mutad.compile(out_of_range, opt=1)
+    u = on_device((waves(10),))[0]
+    with pytest.raises(IndexError):
+        f(u, 10, 5)
+    wanted = waves(10)
+    with pytest.raises(IndexError):
+        out_of_range(wanted, 10, 5)
+    np.testing.assert_array_equal(on_host(u), wanted)
+    close(f(*on_device((waves(10), 9, 5))), out_of_range(waves(10), 9, 5))
+
+
+def decides(u, n):
+    for _ in range(n):
+        if (u * u).sum() > 4.0:
+            u *= 0.5
+        else:
+            u += 0.1
+    return u.sum()
+
+
+def rounded(u, n):
+    for _ in range(n):
+        u *= np.exp(-u.max())
+    return u.sum()
+
+
+@pytest.mark.parametrize("function", [decides, rounded])
+def test_the_host_waits_for_what_it_has_to_know(
+    function: Callable[..., Any], emulation: EmulatedDriver
+) -> None:
+    """A branch that launches; a function that a device may round otherwise."""
+    f = mutad.compile(function, opt=1)
+    value, count = waited(emulation, lambda: f(*on_device((waves(30), N))))
+    close(value, function(waves(30), N))
+    assert count >= N
