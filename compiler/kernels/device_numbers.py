@@ -38,8 +38,8 @@ from ...dialects import array, device
 from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis
 from ..analysis.effects import mark_overlaps, sharing
-from ..analysis.replays import is_scalar
-from .count_on_device import COMPUTED, on_device
+from ..analysis.replays import COMPUTED, is_scalar, only_raises
+from .count_on_device import on_device
 from .kernel import Kernel, Writer, describe, essence
 
 EXACT = (math.SqrtOp, math.AbsFOp, math.FloorOp, math.CeilOp, math.CopySignOp)
@@ -338,6 +338,8 @@ def variable_of(op: Operation) -> SSAValue:
 def is_number(op: Operation, moving: set[SSAValue]) -> bool:
     """Whether an op is of numbers that differ between iterations; `moving` has their variables, too."""
     if isinstance(op, scf.IfOp):
+        if only_raises(op):
+            return False
         return any(is_number(inner, moving) for inner in every_op(op)[1:]) or op.cond in moving
     if isinstance(op, device.FetchOp | array.ConditionOp):
         return True

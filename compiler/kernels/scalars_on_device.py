@@ -74,8 +74,7 @@ from ...dialects import array, device
 from ...dialects.within import every_op
 from ..analysis.alias import enclosing_loops
 from ..analysis.carried_cells import cell_of, is_outside
-from ..analysis.replays import is_scalar
-from .count_on_device import COMPUTED
+from ..analysis.replays import COMPUTED, beside_exceptions, is_scalar
 from .device_numbers import EXACT, DeviceNumbers, is_number
 from .kernel import Writer, element_of
 from .saved_scalars import arrays_of_host, loops_touching, move
@@ -179,7 +178,7 @@ def moving_in(
     loop: array.LoopOp, held: Collection[SSAValue] = (), cells: Iterable[SSAValue] = ()
 ) -> set[SSAValue]:
     """What is fetched in the loop or in `cells`, computed of that, and the variables that hold it."""
-    inside = every_op(loop)[1:]
+    inside = beside_exceptions(loop)
     moving: set[SSAValue] = {op.result for op in inside if isinstance(op, device.FetchOp)}
     touching = [op for op in inside if isinstance(op, memref.LoadOp | memref.StoreOp)]
     moving.update(op.memref for op in touching if op.memref in held)

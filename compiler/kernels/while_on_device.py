@@ -110,8 +110,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...dialects import array, device
 from ...dialects.within import every_op
 from ..analysis.carried_cells import cell_of, is_outside
-from ..analysis.replays import is_scalar, may_be_replayed
-from .count_on_device import COMPUTED, on_device
+from ..analysis.replays import COMPUTED, is_scalar, may_be_replayed
+from .count_on_device import on_device
 from .device_numbers import EXACT, DeviceNumbers, is_fine, is_number
 from .kernel import Writer, element_of
 

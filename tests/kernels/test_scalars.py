@@ -25,9 +25,11 @@ def emulation() -> Iterator[EmulatedDriver]:
         gc.collect()
         found.take_back()
         state = drivers.begun["emulated"].state
+        words = state[device.UNIT], state[device.LEAST]
         state[device.UNIT], state[device.LEAST] = 1, 2
         before = len(found.blocks)
         yield found
+        state[device.UNIT], state[device.LEAST] = words
         gc.collect()
         found.take_back()
         assert not found.unexpected
@@ -243,3 +245,80 @@ def test_the_host_waits_for_what_it_has_to_know(
     value, count = waited(emulation, lambda: f(*on_device((waves(30), N))))
     close(value, function(waves(30), N))
     assert count >= N
+
+
+def rivers(z, row, column, bed, k, n):
+    for _ in range(n):
+        z[1:-1, 1:-1] += k * (z[2:, 1:-1] - 2 * z[1:-1, 1:-1] + z[:-2, 1:-1])
+        for r in range(row.size):
+            if z[row[r], column[r]] > bed[r]:
+                z[row[r], column[r]] = bed[r]
+    return (z * z).sum()
+
+
+def held(count: int) -> tuple[Any, ...]:
+    """Cells that are held down, some of them twice."""
+    z = 2 + np.outer(waves(70), waves(60))
+    row, column = (np.arange(count) * 7) % 68 + 1, (np.arange(count) * 11) % 58 + 1
+    return z, row, column, z[row, column] - 0.01 * waves(count), 0.1, N
+
+
+@pytest.mark.parametrize("count", [300, 9000], ids=["looked at by all", "sorted"])
+def test_what_no_loop_around_changes_is_found_once(count: int, emulation: EmulatedDriver) -> None:
+    """Subscripts are looked at, and iterations sorted, before the steps, which are replayed."""
+    f = mutad.compile(rivers, grad=True, opt=1)
+    replays = drivers.begun["emulated"].replays
+    (value, slope), count_ = waited(
+        emulation, lambda: f.value_and_grad(*on_device(held(count)), wrt="z")
+    )
+    assert count_ <= 3
+    assert drivers.begun["emulated"].replays - replays == 2 * (N - 1)
+    wanted, expected = mutad.compile(rivers, grad=True).value_and_grad(*held(count), wrt="z")
+    close(value, wanted)
+    close(on_host(slope), expected)
+
+
+@pytest.mark.parametrize("steps", [0, N])
+@pytest.mark.parametrize("wrong", ["row", "column", "short"])
+def test_subscripts_raise_where_the_program_comes_to_them(wrong: str, steps: int) -> None:
+    z, row, column, bed, k, _ = held(300)
+    if wrong == "short":
+        column = column[:200]
+    else:
+        (row if wrong == "row" else column)[250] = 70
+    f = mutad.compile(rivers, grad=True, opt=1)
+    given = z.copy()
+    there = on_device((z, row, column, bed, k, steps))
+    if steps == 0:
+        close(f(*there), rivers(given, row, column, bed, k, steps))
+    else:
+        with pytest.raises(IndexError):
+            f(*there)
+        with pytest.raises(IndexError):
+            rivers(given, row, column, bed, k, steps)
+    close(on_host(there[0]), given)
+
+
+def moved(z, row, n):
+    """The subscripts change: they are looked at, and sorted, in each step."""
+    for _ in range(n):
+        z *= 0.5
+        for r in range(row.size):
+            z[row[r]] = z[row[r]] * 0.5 + r
+        row += 1
+    return z.sum()
+
+
+@pytest.mark.parametrize(("size", "fits"), [(90, True), (90, False), (9000, True)])
+def test_subscripts_that_change_are_looked_at_again(size: int, fits: bool) -> None:
+    f = mutad.compile(moved, opt=1)
+    row = np.arange(size) % 50
+    z, there = waves(53 if fits else 52), on_device((waves(53 if fits else 52), row.copy(), 4))
+    if fits:
+        close(f(*there), moved(z, row, 4))
+    else:
+        with pytest.raises(IndexError):
+            f(*there)
+        with pytest.raises(IndexError):
+            moved(z, row, 4)
+    close(on_host(there[0]), z)
