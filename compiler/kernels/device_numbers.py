@@ -341,8 +341,10 @@ def is_number(op: Operation, moving: set[SSAValue]) -> bool:
         if only_raises(op):
             return False
         return any(is_number(inner, moving) for inner in every_op(op)[1:]) or op.cond in moving
-    if isinstance(op, device.FetchOp | array.ConditionOp):
+    if isinstance(op, array.ConditionOp):
         return True
+    if isinstance(op, device.FetchOp):
+        return op.result in moving
     if isinstance(op, memref.LoadOp | memref.StoreOp):
         return op.memref in moving
     if moving.isdisjoint(op.operands):

@@ -1,4 +1,4 @@
-"""Let the device compute what a counted loop makes of its memory, so that the host need not wait for scalars.
+"""Let the device compute what a loop makes of its memory, so that the host need not wait for scalars.
 
 `dt = 0.5 / np.abs(u).max()` and `u[0] = u[1]` read what kernels have left. On the host that is a fetch, for
 which it waits in each iteration, and no graph can replay such a loop (`analysis.replays`). What is computed
@@ -54,9 +54,9 @@ After::
       func.return
     }
 
-Kept are loops in which such a number decides what the host does (a branch with a launch, blocks, the trips of
-an inner loop, an exception), and those with functions of it that the device may round otherwise. Variables
-that are stored to within branches, or seen by other names, stay where they are, and so do such loops.
+The host goes on to fetch what it has to know: numbers that decide what it does (a branch with a launch,
+blocks, the trips of an inner loop, an exception, whether the loop ends), and those of which it computes
+functions that the device may round otherwise. Variables that have other names stay where they are.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ from .saved_scalars import arrays_of_host, loops_touching, move
 
 
 class ScalarsOnDevice(ModulePass):
-    """Scalars that counted loops compute of what kernels leave are computed by kernels."""
+    """Scalars that loops compute of what kernels leave are computed by kernels."""
 
     name = "scalars-on-device"
 
@@ -145,43 +145,61 @@ def holding(groups: list[set[SSAValue]]) -> set[SSAValue]:
 
 def is_filled(root: SSAValue, found: set[SSAValue]) -> bool:
     stores = [use.operation for use in root.uses if isinstance(use.operation, memref.StoreOp)]
-    return any(
-        moving_in(loop, found)
-        and any(op.value in moving_in(loop, found, cells_of(loop)) for op in stores)
-        for loop in loops_touching(root)
-    )
+    for loop in loops_touching(root):
+        fetched = [op.result for op in fetches_in(loop)]
+        if moving_in(loop, fetched, found):
+            moving = moving_in(loop, fetched, found, cells_of(loop))
+            if any(op.value in moving for op in stores):
+                return True
+    return False
 
 
 def scalars_of(loop: array.LoopOp, held: Collection[SSAValue] = ()) -> set[SSAValue] | None:
     """What the device is to compute of a loop; None where the loop stays as it is.
 
     All variables that the loop stores to, if that may be: the host has nothing to do then, and a graph may
-    replay the loop. Otherwise only those that hold what is fetched. `held`: arrays of the host that are going
-    to be the device's.
+    replay the loop. Otherwise only those that hold what is fetched, but for what the host has to know.
+    `held`: arrays of the host that are going to be the device's.
     """
-    if loop.count is None or loop.condition_block is not None:
+    if not any(isinstance(op, device.LaunchOp) for op in every_op(loop)):
         return None
-    moving = moving_in(loop, held)
-    if not moving:
+    fetched = {op.result for op in fetches_in(loop)}
+    if not moving_in(loop, fetched, held):
         return None
-    choices = (moving_in(loop, held, cells_of(loop)), moving)
-    return next((m for m in choices if is_scalars_loop(loop, m, held)), None)
+    everything = moving_in(loop, fetched, held, cells_of(loop))
+    if not kept_by(loop, everything, held):
+        return everything
+    while moving := moving_in(loop, fetched, held):
+        known = fetched & behind(loop, kept_by(loop, moving, held), moving)
+        if not known:
+            return None if kept_by(loop, moving, held) else moving
+        fetched -= known
+    return None
+
+
+def fetches_in(loop: array.LoopOp) -> list[device.FetchOp]:
+    """Those of the body."""
+    inside = [op for op in beside_exceptions(loop) if isinstance(op, device.FetchOp)]
+    return [op for op in inside if loop.body.is_ancestor(op)]
 
 
 def cells_of(loop: array.LoopOp) -> set[SSAValue]:
     """The variables that a loop stores to."""
-    stored = {op.memref for op in every_op(loop) if isinstance(op, memref.StoreOp)}
+    stored = {op.memref for op in beside_exceptions(loop) if isinstance(op, memref.StoreOp)}
     return {m for m in stored if cell_of(m) is m}
 
 
 def moving_in(
-    loop: array.LoopOp, held: Collection[SSAValue] = (), cells: Iterable[SSAValue] = ()
+    loop: array.LoopOp,
+    fetched: Iterable[SSAValue],
+    held: Collection[SSAValue] = (),
+    cells: Iterable[SSAValue] = (),
 ) -> set[SSAValue]:
-    """What is fetched in the loop or in `cells`, computed of that, and the variables that hold it."""
+    """What is `fetched` in the loop or in `cells`, computed of that, and the variables that hold it."""
     inside = beside_exceptions(loop)
-    moving: set[SSAValue] = {op.result for op in inside if isinstance(op, device.FetchOp)}
     touching = [op for op in inside if isinstance(op, memref.LoadOp | memref.StoreOp)]
-    moving.update(op.memref for op in touching if op.memref in held)
+    moving: set[SSAValue] = {op.memref for op in touching if op.memref in held}
+    moving.update(fetched)
     moving.update(cells)
     size = -1
     while len(moving) > size:
@@ -198,17 +216,50 @@ def moving_in(
     return moving
 
 
-def is_scalars_loop(loop: array.LoopOp, moving: set[SSAValue], held: Collection[SSAValue]) -> bool:
-    """Whether all that moves may be computed there."""
-    ops = list(loop.body.block.ops)
-    launches = any(isinstance(o, device.LaunchOp) for op in ops for o in every_op(op))
-    return launches and all(may_be_there(op, moving, held) for op in ops)
+def kept_by(
+    loop: array.LoopOp, moving: set[SSAValue], held: Collection[SSAValue]
+) -> list[Operation]:
+    """The ops that are the host's, though they depend on what moves."""
+    condition = [] if loop.condition_block is None else list(loop.condition_block.ops)
+    found = [op for op in condition if not is_apart(op, moving)]
+    return found + [op for op in loop.body.block.ops if not may_be_there(op, moving, held)]
+
+
+def is_apart(op: Operation, moving: set[SSAValue]) -> bool:
+    return all(moving.isdisjoint((*o.operands, *o.results)) for o in every_op(op))
+
+
+def behind(loop: array.LoopOp, ops: Iterable[Operation], moving: set[SSAValue]) -> set[SSAValue]:
+    """What moves that ops use, and what that is computed of."""
+    inner = [o for op in ops for o in every_op(op)]
+    found = {v for o in inner for v in (*o.operands, *o.results) if v in moving}
+    size = -1
+    while len(found) > size:
+        size = len(found)
+        for op in beside_exceptions(loop):
+            if isinstance(op, memref.StoreOp) and op.memref in found:
+                found.add(op.value)
+                found.update(o.cond for o in branches_around(op, loop))
+            elif not found.isdisjoint(op.results):
+                found.update(v for o in every_op(op) for v in o.operands)
+        found &= moving
+    return found
+
+
+def branches_around(op: Operation, loop: array.LoopOp) -> list[scf.IfOp]:
+    found: list[scf.IfOp] = []
+    above = op.parent_op()
+    while above is not None and above is not loop:
+        if isinstance(above, scf.IfOp):
+            found.append(above)
+        above = above.parent_op()
+    return found
 
 
 def may_be_there(op: Operation, moving: set[SSAValue], held: Collection[SSAValue]) -> bool:
     if is_number(op, moving):
         return all(may_be_number(inner, moving, held) for inner in every_op(op))
-    if all(moving.isdisjoint((*o.operands, *o.results)) for o in every_op(op)):
+    if is_apart(op, moving):
         return True  # the host's, as before
     if isinstance(op, memref.AllocaOp):
         return is_variable(op.memref)

@@ -151,6 +151,7 @@ def moving_in(loop: array.LoopOp) -> set[SSAValue]:
     inside = every_op(loop)[1:]
     moving: set[SSAValue] = {loop.induction, *loop.condition_block.args}
     moving.update(op.memref for op in inside if isinstance(op, memref.StoreOp))
+    moving.update(op.result for op in inside if isinstance(op, device.FetchOp))
     size = 0
     while len(moving) > size:
         size = len(moving)

@@ -183,6 +183,55 @@ func.func @kept_where_a_number_decides_on_launches(%u : !u, %n : index) {
   func.return
 }
 
+// Other numbers of such a loop need not be known.
+// CHECK-LABEL: func.func @only_what_decides_is_fetched
+// CHECK:         array.loop %i to %n do {
+// CHECK-NEXT:      device.launch @only_what_decides_is_fetched_{{.*}} (%u :
+// CHECK-NEXT:      %y = device.fetch %u[%c1]
+// CHECK-NOT:       device.fetch
+// CHECK:           scf.if %is {
+func.func @only_what_decides_is_fetched(%u : !u, %n : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f64
+  %trips = array.loop %i to %n do {
+    %x = device.fetch %u[%c1] : !u -> f64
+    device.put %x, %u[%c0] : f64, !u
+    %y = device.fetch %u[%c1] : !u -> f64
+    %is = arith.cmpf ogt, %y, %zero : f64
+    scf.if %is {
+      device.launch @steps blocks(%c1) (%u : !u)
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: func.func @what_ends_a_loop_is_fetched
+// CHECK:         array.loop %i while {
+// CHECK:           %y = device.fetch
+// CHECK:         } do {
+// CHECK-NEXT:      device.launch @steps
+// CHECK-NEXT:      device.launch @what_ends_a_loop_is_fetched_
+// CHECK-NEXT:      array.yield
+func.func @what_ends_a_loop_is_fetched(%u : !u) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f64
+  %trips = array.loop %i while {
+  ^bb0(%j : index):
+    %y = device.fetch %u[%c1] : !u -> f64
+    %is = arith.cmpf ogt, %y, %zero : f64
+    array.condition %is
+  } do {
+    device.launch @steps blocks(%c1) (%u : !u)
+    %x = device.fetch %u[%c1] : !u -> f64
+    device.put %x, %u[%c0] : f64, !u
+    array.yield
+  }
+  func.return
+}
+
 // CHECK-LABEL: func.func @kept_where_a_number_may_raise
 // CHECK:         %x = device.fetch
 // CHECK:         array.raise_if %is

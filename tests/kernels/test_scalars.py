@@ -247,6 +247,62 @@ def test_the_host_waits_for_what_it_has_to_know(
     assert count >= N
 
 
+def settled(u, n):
+    """One number decides; the others need not be known."""
+    t = 0.0
+    for _ in range(n):
+        u[0] = u[1]
+        u[-1] = u[-2] * u[0]
+        dt = 0.5 / u.max()
+        t += dt
+        u *= dt
+        if u.sum() > 9.0:
+            u *= u
+    return u.sum() + t
+
+
+def until(u, limit, n):
+    for _ in range(n):
+        u[0] = u[1]
+        u -= 0.1 / np.abs(u).max() * u * u
+        if u.sum() < limit:
+            break
+    return u.sum()
+
+
+def lowered(u, limit):
+    while u[2:].sum() > limit:
+        u[0] = u[1] * u[2]
+        u -= 0.1 / np.abs(u).max() * u * u
+    return (u * u).sum()
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "primal"),
+    [
+        (settled, (waves(30) + 2, N), N + 2),
+        (until, (waves(30) + 2, 40.0, 50), 50),
+        (until, (waves(30) + 2, 59.0, 50), 50),
+        (lowered, (waves(30) + 2, 40.0), None),
+    ],
+)
+def test_the_host_waits_for_nothing_else(
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    primal: int | None,
+    emulation: EmulatedDriver,
+) -> None:
+    f = mutad.compile(function, grad=True, opt=1)
+    g = mutad.compile(function, grad=True, opt=1, target="cuda:host")
+    here, there = on_device((0, *arguments))[1:], (arguments[0].copy(), *arguments[1:])
+    value, count = waited(emulation, lambda: f(*here))
+    same((value, *here), (g(*there), *there))
+    assert primal is None or count <= primal
+    given = (arguments[0].copy(), *arguments[1:])
+    slope = on_host(f.grad(*on_device(given)))
+    close(slope, mutad.compile(function, grad=True).grad(*given))
+
+
 def rivers(z, row, column, bed, k, n):
     for _ in range(n):
         z[1:-1, 1:-1] += k * (z[2:, 1:-1] - 2 * z[1:-1, 1:-1] + z[:-2, 1:-1])
