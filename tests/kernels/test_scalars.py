@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from device_checks import close
+from device_checks import assemble, close
 from device_programs import Arguments, waves
+from lit_programs import context
 from on_device import on_device, on_host
 from race_oracle import watched
+from xdsl.parser import Parser
 
 import mutad
+from mutad.compiler.codegen.ptx import ptx_of
+from mutad.compiler.kernels.count_on_device import CountOnDevice
+from mutad.compiler.kernels.scalars_on_device import ScalarsOnDevice
+from mutad.dialects.device import is_kernel
 from mutad.runtime import device, drivers
 from mutad.runtime.emulated_driver import EmulatedDriver, emulated
 
@@ -193,6 +200,19 @@ def test_no_two_threads_meet() -> None:
     for function, arguments, *_ in PROGRAMS[:6]:
         with watched():
             mutad.compile(function, grad=True, opt=1).grad(*on_device(arguments()))
+
+
+@pytest.mark.parametrize("function", [walls, fastest, power, logged])
+def test_nvidias_assembler_takes_the_kernels(function: Callable[..., Any], tmp_path: Path) -> None:
+    (arguments,) = {p[0].__name__: p[1] for p in reversed(PROGRAMS) if p[0] is function}.values()
+    compiled = mutad.compile(function, grad=True, target="cuda:sm_90")
+    module = Parser(context(), compiled.inspect("kernels", *arguments(), wrt=0)).parse_module()
+    before = sum(map(is_kernel, module.ops))
+    for one in (ScalarsOnDevice(), CountOnDevice()):
+        one.apply(context(), module)
+    module.verify()
+    assert sum(map(is_kernel, module.ops)) > before
+    assemble(ptx_of(module, "sm_90"), "sm_90", tmp_path)
 
 
 def test_inner_loops_do_not_wait(emulation: EmulatedDriver) -> None:
