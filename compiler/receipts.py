@@ -37,6 +37,7 @@ from .stages.optimize import optimize
 
 if TYPE_CHECKING:
     from .kernels.figures import KernelFigures
+    from .kernels.loop_figures import LoopFigures
 
 SHADOWS = {"tangent": ("_dot",), "hvp": ("_shadow", "_shadow_dot")}
 """How what lies beside the primal's arrays is called in each mode; in gradients, "_shadow"."""
@@ -60,7 +61,10 @@ def explain_request(
             stretch = not holds(simplify(request).built.assumed, values)
             request = replace(request, options=replace(request.options, stretch=stretch))
         receipt = explained(request, values, counts, schedule)
-        return replace(receipt, kernels=kernels_of(request)) if request.options.device else receipt
+        if not request.options.device:
+            return receipt
+        kernels, loops = on_device(request)
+        return replace(receipt, kernels=kernels, loops=loops)
 
 
 def simplify(request: Request) -> Compilation:
@@ -71,16 +75,21 @@ def simplify(request: Request) -> Compilation:
     return c
 
 
-def kernels_of(request: Request) -> tuple[KernelFigures, ...]:
-    """What a device runs of the derivative."""
+def on_device(request: Request) -> tuple[tuple[KernelFigures, ...], tuple[LoopFigures, ...]]:
+    """What a device runs of the derivative, and the host's loops around that."""
     from .kernels.figures import figures_of
+    from .kernels.loop_figures import loops_of
+    from .kernels.scalars_on_device import ScalarsOnDevice
+    from .kernels.while_on_device import WhileOnDevice
 
     c = simplified(request)
     for stage in stages_for(request):
         advance(c, stage)
         if stage is OUTLINED:
             break
-    return figures_of(c.module)
+    kernels = figures_of(c.module)
+    c.run([WhileOnDevice(), ScalarsOnDevice()])
+    return kernels, loops_of(c.module)
 
 
 def explained(

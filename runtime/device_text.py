@@ -7,8 +7,10 @@ may be taken by what comes later. Whoever calls compiled code holds the driver's
 - *Scratch* and results are blocks of the driver's stream-ordered pool, with a record `{next, block, kind}`
   each, in a list that the kernel's context begins. An iteration that allocates gives back what it took; the
   end of the call gives back all but what is returned (`keep`).
-- A *tape* is a list of segments, `{next of all, block, bytes, the one before}`; one that is popped waits for
-  the next push. Their list is that of the host's chunks, an odd address tells them apart.
+- A *tape* is a list of segments, `{next of all, block or 0, bytes, the one before, data, bytes of the block,
+  of them free}`; one that is popped waits for the next push. A block holds several segments (a `while` pushes
+  one an iteration), and has twice the bytes of the block before, up to `MOST_BYTES`; the first is no larger
+  than its segment. The list of all is that of the host's chunks, an odd address tells them apart.
 - A loop whose body launches the same in each iteration is *replayed*: `plan` says how many iterations run;
   the last ones of them are captured into a graph, which `repeat` launches for all others. One period at least
   is not captured: what it raises has come before.
@@ -117,6 +119,11 @@ NO_MEMORY = 2
 TOO_LARGE = 1
 """CUDA_ERROR_INVALID_VALUE: a grid of more blocks than there can be."""
 
+SEGMENT = 256
+"""Segments begin at multiples of so many bytes, as the driver's blocks do."""
+MOST_BYTES = 1 << 28
+"""A block of a tape is not larger, unless its first segment is."""
+
 BLOCKS, TAPES = 280, 24
 """Byte offsets in the context: the list of blocks (a device runs no recursive functions, whose arena is at
 that place else), and that of the chunks of tapes."""
@@ -151,6 +158,7 @@ TEXT = f"""
 declare ptr @mutad_libc_malloc(i64)
 declare void @mutad_libc_free(ptr)
 declare i64 @llvm.umax.i64(i64, i64)
+declare i64 @llvm.umin.i64(i64, i64)
 declare {{ i64, i1 }} @llvm.umul.with.overflow.i64(i64, i64)
 
 define internal i32 @noted(i32 %code, i64 %place) {{
@@ -485,26 +493,67 @@ again:
   store ptr %rest, ptr %spare.at
   br label %enter
 fresh:
-  %record = call ptr @mutad_libc_malloc(i64 32)
+  %record = call ptr @mutad_libc_malloc(i64 56)
   %missing = icmp eq ptr %record, null
-  br i1 %missing, label %exhausted, label %take
+  br i1 %missing, label %exhausted, label %cut
+cut:
+  %huge = icmp ugt i64 %bytes, 4611686018427387904
+  %some = call i64 @llvm.umax.i64(i64 %bytes, i64 1)
+  %more = add i64 %some, {SEGMENT - 1}
+  %whole = and i64 %more, {-SEGMENT}
+  %least = select i1 %huge, i64 %bytes, i64 %whole
+  %owner.at = getelementptr i8, ptr %tape, i64 16
+  %owner = load ptr, ptr %owner.at
+  %first = icmp eq ptr %owner, null
+  br i1 %first, label %take, label %within
+within:
+  %total.at = getelementptr i8, ptr %owner, i64 40
+  %free.at = getelementptr i8, ptr %owner, i64 48
+  %total = load i64, ptr %total.at
+  %free = load i64, ptr %free.at
+  %enough = icmp ule i64 %least, %free
+  br i1 %enough, label %shared, label %take
+shared:
+  %used = sub i64 %total, %free
+  %block.owner.at = getelementptr i8, ptr %owner, i64 8
+  %block.owner = load i64, ptr %block.owner.at
+  %next = add i64 %block.owner, %used
+  %left = sub i64 %free, %least
+  store i64 %left, ptr %free.at
+  br label %made
 take:
-  %block = call i64 @taken(i64 %bytes)
+  %last = phi i64 [ 0, %cut ], [ %total, %within ]
+  %twice = shl i64 %last, 1
+  %bounded = call i64 @llvm.umin.i64(i64 %twice, i64 {MOST_BYTES})
+  %taken.bytes = call i64 @llvm.umax.i64(i64 %bounded, i64 %least)
+  %block = call i64 @taken(i64 %taken.bytes)
   %refused = icmp eq i64 %block, 0
-  br i1 %refused, label %back, label %made
+  br i1 %refused, label %back, label %begun
 back:
   call void @mutad_libc_free(ptr %record)
   ret ptr null
+begun:
+  store ptr %record, ptr %owner.at
+  %total.new.at = getelementptr i8, ptr %record, i64 40
+  %free.new.at = getelementptr i8, ptr %record, i64 48
+  store i64 %taken.bytes, ptr %total.new.at
+  %rest.bytes = sub i64 %taken.bytes, %least
+  store i64 %rest.bytes, ptr %free.new.at
+  br label %made
 made:
+  %own = phi i64 [ 0, %shared ], [ %block, %begun ]
+  %place = phi i64 [ %next, %shared ], [ %block, %begun ]
   %all.at = getelementptr i8, ptr %ctx, i64 {TAPES}
   %all = load ptr, ptr %all.at
   store ptr %all, ptr %record
   %odd = getelementptr i8, ptr %record, i64 1
   store ptr %odd, ptr %all.at
   %block.at = getelementptr i8, ptr %record, i64 8
-  store i64 %block, ptr %block.at
+  store i64 %own, ptr %block.at
   %bytes.at = getelementptr i8, ptr %record, i64 16
   store i64 %bytes, ptr %bytes.at
+  %place.at = getelementptr i8, ptr %record, i64 32
+  store i64 %place, ptr %place.at
   br label %enter
 enter:
   %segment = phi ptr [ %spare, %again ], [ %record, %made ]
@@ -512,7 +561,7 @@ enter:
   %before.at = getelementptr i8, ptr %segment, i64 24
   store ptr %before, ptr %before.at
   store ptr %segment, ptr %tape
-  %data.at = getelementptr i8, ptr %segment, i64 8
+  %data.at = getelementptr i8, ptr %segment, i64 32
   %data = load ptr, ptr %data.at
   ret ptr %data
 exhausted:
@@ -528,7 +577,7 @@ define ptr @mutad_device_pop(ptr %tape) {{
   %spare = load ptr, ptr %spare.at
   store ptr %spare, ptr %before.at
   store ptr %segment, ptr %spare.at
-  %data.at = getelementptr i8, ptr %segment, i64 8
+  %data.at = getelementptr i8, ptr %segment, i64 32
   %data = load ptr, ptr %data.at
   ret ptr %data
 }}
@@ -538,7 +587,7 @@ define ptr @mutad_device_read(ptr %tape) {{
   %before.at = getelementptr i8, ptr %segment, i64 24
   %before = load ptr, ptr %before.at
   store ptr %before, ptr %tape
-  %data.at = getelementptr i8, ptr %segment, i64 8
+  %data.at = getelementptr i8, ptr %segment, i64 32
   %data = load ptr, ptr %data.at
   ret ptr %data
 }}

@@ -17,6 +17,7 @@ from ..codegen.launches_to_llvm import KERNELS, is_on_device, number_kernels
 from ..codegen.module_to_llvm import kernel_text
 from ..compilation import last_function
 from ..kernels.count_on_device import CountOnDevice
+from ..kernels.scalars_on_device import ScalarsOnDevice
 from ..pipeline import LAUNCHED, OUTLINED, Stage
 from ..sizes.work_size import measure_work
 from .c_entry import EntryText
@@ -48,7 +49,7 @@ class DeviceUnit(Unit):
         if stage is not LAUNCHED:
             super().run(stage)
             return
-        self.c.run([CountOnDevice()])
+        self.c.run([ScalarsOnDevice(), CountOnDevice()])
         self.whole = self.c.module.clone()
         self.launched = [k.sym_name.data for k in number_kernels(self.c.module)]
 

@@ -36,6 +36,7 @@ from .source_words import expression_of, line_number, source_text
 
 if TYPE_CHECKING:
     from ..kernels.figures import KernelFigures
+    from ..kernels.loop_figures import LoopFigures
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ class Receipt:
     """Where there is one: what it means for these arguments."""
     kernels: tuple[KernelFigures, ...] = ()
     """What a device runs, where there is one (`compiler.kernels.figures`)."""
+    loops: tuple[LoopFigures, ...] = ()
+    """The host's loops that launch it: what they fetch, whether they are graphs."""
 
     @property
     def saved_bytes(self) -> int | None:
@@ -154,6 +157,7 @@ class Receipt:
             "rolled_back": [asdict(r) for r in self.rolled_back],
             "budget": None if self.budget is None else self.budget.to_dict(),
             "kernels": [one.to_dict() for one in self.kernels],
+            "loops": [one.to_dict() for one in self.loops],
         }
 
     def to_html(self, path: str | Path) -> None:
@@ -191,9 +195,9 @@ class Receipt:
     def _on_device(self) -> list[str]:
         if not self.kernels:
             return []
-        from ..kernels.figures import table
+        from ..kernels import figures, loop_figures
 
-        return table(self.kernels)
+        return [*figures.table(self.kernels), *loop_figures.table(self.loops)]
 
     def __repr__(self) -> str:
         budget = [] if self.budget is None else [str(self.budget)]

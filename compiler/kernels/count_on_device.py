@@ -104,7 +104,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -114,11 +114,14 @@ from ...dialects import array, device
 from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis
 from ..analysis.effects import mark_overlaps, sharing
-from ..analysis.replays import is_scalar, period_but_counter
+from ..analysis.replays import (
+    COMPUTED,
+    beside_exceptions,
+    is_scalar,
+    needs_counter,
+    period_but_counter,
+)
 from .kernel import Kernel, Writer, describe, essence
-
-COMPUTED = (array.ViewOp, array.CollapseOp, memref.CastOp, memref.DimOp)
-"""What a kernel computes of the counter itself, beside numbers."""
 
 
 class CountOnDevice(ModulePass):
@@ -160,7 +163,7 @@ class Counting:
     def rewrite(self, loop: array.LoopOp) -> bool:
         """Whether the loop is replayed, now or as it is."""
         period = period_but_counter(loop, self.alias)
-        if period is None or loop.induction.first_use is None:
+        if period is None or not needs_counter(loop):
             return period is not None
         moving = moving_in(loop)
         if moving is None:
@@ -213,11 +216,12 @@ class Counting:
         """Give kernels the counter in place of what depends on it."""
         moving = moving_in(loop)
         assert moving is not None
-        for launch in every_op(loop):
+        for launch in beside_exceptions(loop):
             if isinstance(launch, device.LaunchOp) and not moving.isdisjoint(launch.values):
                 self.relaunch(launch, loop, counter, moving)
         for op in reversed([op for op in every_op(loop) if not moving.isdisjoint(op.results)]):
-            Rewriter.erase_op(op)
+            if all(result.first_use is None for result in op.results):  # else an exception needs it
+                Rewriter.erase_op(op)
 
     def relaunch(
         self,
@@ -271,7 +275,7 @@ def number(writer: Writer, value: int) -> SSAValue:
 def moving_in(loop: array.LoopOp) -> set[SSAValue] | None:
     """What depends on the counter; None where that is more than kernels are given."""
     moving: set[SSAValue] = {loop.induction}
-    for op in every_op(loop)[1:]:
+    for op in beside_exceptions(loop):
         if moving.isdisjoint(op.operands):
             continue
         if is_scalar(op) or isinstance(op, COMPUTED):

@@ -18,20 +18,32 @@ and, where it reads or writes elements of arrays, before whatever else is launch
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from types import UnionType
 from typing import cast
 
-from xdsl.dialects import arith, func, memref, scf
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr, i64
+from xdsl.dialects import arith, func, math, memref, scf
+from xdsl.dialects.builtin import (
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    UnitAttr,
+    i1,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects import array, device
 from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis
 from ..analysis.effects import mark_overlaps, sharing
-from ..analysis.replays import is_scalar
-from .count_on_device import COMPUTED, on_device
+from ..analysis.replays import COMPUTED, is_scalar, only_raises
+from .count_on_device import on_device
 from .kernel import Kernel, Writer, describe, essence
+
+EXACT = (math.SqrtOp, math.AbsFOp, math.FloorOp, math.CeilOp, math.CopySignOp)
+"""Functions that are the same to the bit on host and device."""
 
 PLAIN: dict[type[Operation], type[Operation]] = {
     array.CheckedAddOp: arith.AddiOp,
@@ -49,11 +61,17 @@ class DeviceNumbers:
         function: func.FuncOp,
         host: Writer,
         moving: set[SSAValue],
-        flag: SSAValue,
         one: SSAValue,
+        outside: Writer,
+        *,
+        flag: SSAValue | None = None,
+        checked: bool = False,
     ) -> None:
+        """`outside` writes where memory is allocated; `flag`: what conditions are left in; `checked`: checks
+        stay where they are."""
         self.module, self.function, self.host = module, function, host
-        self.moving, self.flag, self.one = moving, flag, one
+        self.moving, self.one, self.outside = moving, one, outside
+        self.flag, self.checked = flag, checked
         self.kernels = {f.sym_name.data: f for f in module.ops if isinstance(f, func.FuncOp)}
         self.slots: dict[SSAValue, SSAValue] = {}
         """The device's memory of a number, or of a variable."""
@@ -61,12 +79,14 @@ class DeviceNumbers:
         """What the host has computed in place of values of the loop."""
         self.pending: list[Operation | SSAValue] = []
         """Numbers, in order; a counter stands for one iteration more."""
-        self.made: dict[Hashable, func.FuncOp] = {}
+        self.unfinished: list[tuple[device.LaunchOp, func.FuncOp]] = []
+        """Kernels that are not in the module yet."""
 
     # Memory.
 
     def reserve(self, value: SSAValue, element: Attribute) -> SSAValue:
-        slot = on_device(self.host.emit(array.AllocOp([self.one], element)))
+        outside = self.outside
+        slot = on_device(outside.emit(array.AllocOp([outside.index(1)], element)))
         slot.name_hint = value.name_hint
         self.slots[value] = slot
         return slot
@@ -77,7 +97,7 @@ class DeviceNumbers:
         for op in block.ops:
             if is_number(op, self.moving):
                 parts[op] = part
-            elif not (is_scalar(op) or isinstance(op, COMPUTED)):
+            elif not (is_scalar(op) or isinstance(op, COMPUTED) or self.is_check(op)):
                 part += 1
         for op in parts:
             for value in op.results:
@@ -101,37 +121,54 @@ class DeviceNumbers:
                 self.relaunch(op)
             else:
                 self.put(op)
+        elif self.is_check(op):
+            self.check(op)
         else:
             if not (is_scalar(op) or isinstance(op, COMPUTED)) and self.touches_arrays():
                 self.flush()
             self.put(op)
 
+    def is_check(self, op: Operation) -> bool:
+        return self.checked and isinstance(op, array.RaiseIfOp | array.IndexOp)
+
+    def check(self, op: Operation) -> None:
+        """Where it raises, what is pending comes first."""
+        puts = [k for k, one in enumerate(self.pending) if has_op(one, device.PutOp)]
+        if puts and array.is_operation_that_may_raise(op):
+            made = op.clone(self.copies)
+            no = self.host.emit(arith.ConstantOp(IntegerAttr(0, i1)))
+            wrong = self.host.emit(arith.CmpiOp(is_fine(made, self.host), no, "eq"))
+            with self.host.where(wrong):
+                self.launch_numbers(self.pending[: puts[-1] + 1])
+            made.erase()
+        self.put(op)
+
     def put(self, op: Operation) -> None:
         made = op.clone(self.copies)
         self.host.put(made)
         for inner in every_op(made):
-            if isinstance(inner, array.IndexOp):  # looked at before
+            if isinstance(inner, array.IndexOp) and not self.checked:  # looked at before
                 inner.properties["unchecked"] = UnitAttr()
 
     def touches_arrays(self) -> bool:
-        pending = [op for op in self.pending if isinstance(op, Operation)]
-        inside = (inner for op in pending for inner in every_op(op))
-        return any(isinstance(op, device.FetchOp | device.PutOp) for op in inside)
+        return any(has_op(one, device.FetchOp | device.PutOp) for one in self.pending)
 
     def flush(self) -> None:
         """Launch what is pending, in one kernel."""
-        if not self.pending:
-            return
+        if self.pending:
+            self.launch_numbers(self.pending)
+            self.pending = []
+
+    def launch_numbers(self, numbered: Sequence[Operation | SSAValue]) -> None:
         kernel = Kernel(self.host.location)
         numbers = Numbers(self, kernel)
         first = kernel.emit(arith.CmpiOp(kernel.emit(device.ThreadOp()), numbers.zero, "eq"))
         with kernel.where(first):
-            for one in self.pending:
+            for one in numbered:
                 if isinstance(one, Operation):
                     numbers.compute(one)
                 else:
                     numbers.count(one)
-        self.pending = []
         self.launch(kernel, self.one)
 
     def relaunch(self, launch: device.LaunchOp) -> None:
@@ -150,20 +187,26 @@ class DeviceNumbers:
     def launch(
         self, kernel: Kernel, blocks: SSAValue, told: dict[str, Attribute] | None = None
     ) -> None:
-        number = sum(map(device.is_kernel, self.module.ops))
-        made = kernel.finish(f"{self.function.sym_name.data}_{number}")
+        made = kernel.finish(self.function.sym_name.data)
         made.attributes.update(told or {})
         launch = device.LaunchOp(made.sym_name.data, blocks, kernel.given)
         self.host.add(launch)
-        pairs = list(sharing(kernel.given, AliasAnalysis(self.function)))
-        mark_overlaps(made, pairs)
-        describe(made, pairs)
-        known = self.made.setdefault(essence(made), made)
-        if known is made:
-            self.kernels[made.sym_name.data] = made
-            self.module.body.block.add_op(made)
-        else:
-            launch.properties["kernel"] = SymbolRefAttr(known.sym_name.data)
+        self.unfinished.append((launch, made))
+
+    def settle(self) -> None:
+        """Add the kernels to the module, once all ops are in the function; those that do the same are one."""
+        alias, known = AliasAnalysis(self.function), dict[Hashable, func.FuncOp]()
+        number = sum(map(device.is_kernel, self.module.ops))
+        for launch, made in self.unfinished:
+            pairs = list(sharing(launch.values, alias))
+            mark_overlaps(made, pairs)
+            describe(made, pairs)
+            kernel = known.setdefault(essence(made), made)
+            if kernel is made:
+                made.properties["sym_name"] = StringAttr(f"{self.function.sym_name.data}_{number}")
+                self.module.body.block.add_op(made)
+                number += 1
+            launch.properties["kernel"] = SymbolRefAttr(kernel.sym_name.data)
 
 
 KEPT = (device.ONE_THREAD, device.IN_ORDER)
@@ -212,6 +255,7 @@ class Numbers:
             case memref.StoreOp():
                 kernel.store(self.known(op.value), kernel.value(of.slots[op.memref]), [self.zero])
             case array.ConditionOp():
+                assert of.flag is not None
                 more = kernel.emit(arith.ExtUIOp(self.known(op.condition), i64))
                 kernel.store(more, kernel.value(of.flag), [self.zero])
             case scf.IfOp():
@@ -270,6 +314,23 @@ class Numbers:
         self.kernel.store(more, slot, [self.zero])
 
 
+def is_fine(op: Operation, host: Writer) -> SSAValue:
+    """Whether a check does not fail."""
+    if isinstance(op, array.RaiseIfOp):
+        no = host.emit(arith.ConstantOp(IntegerAttr(0, i1)))
+        return host.emit(arith.CmpiOp(op.condition, no, "eq"))
+    assert isinstance(op, array.IndexOp)
+    least = host.emit(arith.SubiOp(host.index(0), op.extent))
+    above = host.emit(arith.CmpiOp(least, op.index, "sle"))
+    return host.emit(arith.AndIOp(above, host.less(op.index, op.extent)))
+
+
+def has_op(pending: Operation | SSAValue, kinds: type[Operation] | UnionType) -> bool:
+    if not isinstance(pending, Operation):
+        return False
+    return any(isinstance(inner, kinds) for inner in every_op(pending))
+
+
 def variable_of(op: Operation) -> SSAValue:
     return cast("memref.LoadOp | memref.StoreOp", op).memref
 
@@ -277,9 +338,13 @@ def variable_of(op: Operation) -> SSAValue:
 def is_number(op: Operation, moving: set[SSAValue]) -> bool:
     """Whether an op is of numbers that differ between iterations; `moving` has their variables, too."""
     if isinstance(op, scf.IfOp):
+        if only_raises(op):
+            return False
         return any(is_number(inner, moving) for inner in every_op(op)[1:]) or op.cond in moving
-    if isinstance(op, device.FetchOp | array.ConditionOp):
+    if isinstance(op, array.ConditionOp):
         return True
+    if isinstance(op, device.FetchOp):
+        return op.result in moving
     if isinstance(op, memref.LoadOp | memref.StoreOp):
         return op.memref in moving
     if moving.isdisjoint(op.operands):

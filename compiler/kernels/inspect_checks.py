@@ -57,6 +57,8 @@ After::
       func.return
     }
 
+Where loops around it change nothing of what it reads, the copy stands before them: it looks once.
+
 Kept: loops whose checks, or the conditions around them, depend on what the loop stores, and sums of
 Python's integers, which must fit in 64 bits. Loops that many threads run are looked at first, then those
 that are left to one thread.
@@ -83,6 +85,7 @@ from ..analysis.effects import is_private
 from ..analysis.independence import Independence, Independent
 from ..rules import is_whole_array
 from .changes import changed_values, is_variable
+from .invariant_places import is_element, load_if_there, place_of
 from .kernel import Writer, element_of, zero_of
 from .lanes import refuse_lanes
 from .nest_kernels import arrays_of, leaves_something, obstacle, whole_arrays_in
@@ -121,11 +124,11 @@ def inspect(function: func.FuncOp, *, deterministic: bool) -> None:
     independence = Independence(function, Dependence(function, alias))
     sharing = Sharing(independence, deterministic=deterministic)
     for loop in inspected(function.body.block, sharing):
-        Inspection(loop).write()
+        Inspection(loop, alias).write()
     maps = [op for op in every_op(function) if is_whole_array(op)]
     placement = Placement(function, alias, maps)
     for loop in inspected_of_one_thread(function.body.block, sharing, placement):
-        Inspection(loop).write()
+        Inspection(loop, alias).write()
 
 
 def inspected(block: Block, sharing: Sharing) -> Iterator[array.LoopOp]:
@@ -202,25 +205,21 @@ def decisive(op: Operation) -> Sequence[SSAValue]:
 class Inspection:
     """Writes the copy of a loop that looks, before the loop."""
 
-    def __init__(self, loop: array.LoopOp) -> None:
-        self.loop = loop
-        self.host = Writer(
-            lambda new: Rewriter.insert_op(new, InsertPoint.before(loop)), loop.location
-        )
-        self.flag = self.host.cell(IndexType())
+    def __init__(self, loop: array.LoopOp, alias: AliasAnalysis) -> None:
+        self.loop, self.alias = loop, alias
+        self.host = writer_before(loop)
+        flag = memref.AllocaOp.get(IndexType(), shape=[])
+        self.flag = flag.memref
         self.fine: dict[SSAValue, SSAValue] = {}
         """By subscript whether it is in range."""
 
     def write(self) -> None:
         host, loop = self.host, self.loop
-        none = host.index(0)
-        host.store(none, self.flag)
         look = self.copied()
         for op in every_op(look):
             self.rewrite(op)
         without_use(look)
-        host.add(look)
-        raises = host.emit(arith.CmpiOp(host.load(self.flag), none, "ne"))
+        raises = self.look(look)
         as_written = Block([loop.clone()])
         branch = scf.IfOp(raises, [], Region(as_written), Region(Block()))
         with host.within(as_written):
@@ -240,6 +239,23 @@ class Inspection:
         if not stores and loop.count is not None and loop.condition_block is None:
             loop.trips.replace_all_uses_with(host.at_least_zero(loop.count))
             Rewriter.erase_op(loop)
+
+    def look(self, look: array.LoopOp) -> SSAValue:
+        """Whether a check fails, found once where loops around change nothing of what it sees."""
+        own_only = not roles(self.loop)
+        place = place_of(self.loop, every_op(look), self.alias) if own_only else self.loop
+        if place is not self.loop:
+            for op in [op for op in every_op(look) if isinstance(op, memref.LoadOp)]:
+                if is_element(op):
+                    here = writer_before(op)
+                    Rewriter.replace_op(op, [], [load_if_there(here, op.memref, list(op.indices))])
+        host = writer_before(place)
+        assert isinstance(self.flag.owner, Operation)
+        host.add(self.flag.owner)
+        none = host.index(0)
+        host.store(none, self.flag)
+        host.add(look)
+        return host.emit(arith.CmpiOp(host.load(self.flag), none, "ne"))
 
     def copied(self) -> array.LoopOp:
         """The loop, with variables of its own."""
@@ -314,6 +330,10 @@ class Inspection:
         Rewriter.replace_op(op, [], [found])
 
 
+def writer_before(op: Operation) -> Writer:
+    return Writer(lambda new: Rewriter.insert_op(new, InsertPoint.before(op)), op.location)
+
+
 class Behind:
     """Puts ops one after the other behind an op."""
 
@@ -328,7 +348,7 @@ class Behind:
 def without_use(loop: array.LoopOp) -> None:
     """Drop what computes nothing that a check sees."""
     for op in reversed(every_op(loop)):
-        unused = bool(op.results) and all(r.first_use is None for r in op.results)
+        unused = all(r.first_use is None for r in op.results)
         if op is not loop and unused and is_droppable(op):
             Rewriter.erase_op(op)
 
@@ -336,4 +356,4 @@ def without_use(loop: array.LoopOp) -> None:
 def is_droppable(op: Operation) -> bool:
     if isinstance(op, scf.IfOp):
         return not any(isinstance(inner, memref.StoreOp) for inner in op.walk())
-    return not op.regions
+    return bool(op.results) and not op.regions

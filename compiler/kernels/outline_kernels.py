@@ -55,7 +55,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
@@ -73,7 +72,7 @@ from ..analysis.effects import is_private, mark_overlaps, sharing
 from ..analysis.independence import Addition, Independence, Independent
 from ..analysis.views import strip_views
 from ..diagnostics import refusal
-from . import map_kernels, nest_kernels, reductions, sorted_kernels, updates
+from . import map_kernels, nest_kernels, reductions, updates
 from .additions_to_elements import make_local
 from .gathered_sums import GatheredSum
 from .kernel import Kernel, Writer, blocks, describe, element_of, essence
@@ -86,7 +85,7 @@ from .placement import Placement, agree, names_in, returned
 from .products import ProductKernel
 from .reductions import Term
 from .serial_kernels import SerialKernel, serial_loops
-from .sorted_kernels import SortedKernels, is_sortable
+from .sorted_kernels import Ways, is_sortable, run_sorted, sorted_before
 from .updates import Ordered, Sharing, Split
 
 ADDED_UP = Role("reduction", kind="add")
@@ -139,6 +138,7 @@ class Outliner:
         """What becomes a kernel, or several."""
         self.serial: set[Operation] = set()
         """Those of them that one thread runs."""
+        self.sorted_before: dict[array.LoopOp, array.LoopOp] = {}
         self.made: dict[Hashable, func.FuncOp] = {}
         """Kernels by what they do: fills and copies are many, and one function."""
         refuse_lanes(function)
@@ -147,6 +147,8 @@ class Outliner:
 
     def run(self) -> None:
         refuse_placeless(self.function, self.kernels, self.serial, self.placement, self.sharing)
+        loops = [k for k in self.kernels if isinstance(k, array.LoopOp) and k not in self.serial]
+        self.sorted_before = sorted_before(loops, self.sharing)  # launches hide what is written
         for op in self.kernels:
             self.outline(op)
         self.reach()
@@ -398,13 +400,9 @@ class Outliner:
             self.launch(host, kernel, ordered.count, told=device.IN_ORDER)
 
         if is_sortable(told):
-            few = host.less(trips, host.index(sorted_kernels.FEWEST))
-            with host.where(few):
-                all_in_all()
-            many = host.emit(arith.XOrIOp(few, host.all([])))
-            with host.where(many):
-                launch = partial(self.launch_told, host)
-                SortedKernels(host, told, trips, self.buffer, launch).write()
+            place = self.sorted_before[loop]
+            ways = Ways(self.host(place), host, self.buffer, self.launch_told)
+            run_sorted(ways, told, all_in_all, guarded=place is not loop)
         else:
             all_in_all()
         loop.trips.replace_all_uses_with(trips)

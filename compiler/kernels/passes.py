@@ -15,6 +15,7 @@ from .outline_kernels import OutlineKernels
 from .recognize_extremes import RecognizeExtremes
 from .running_sums import RunningSums
 from .save_bytes import SaveBytes
+from .scalars_on_device import ScalarsOnDevice
 from .tile_loads import TileLoads
 from .while_on_device import WhileOnDevice
 
@@ -30,6 +31,7 @@ DEVICE_PASSES: tuple[type[ModulePass], ...] = (
     BlockSums,
     TileLoads,
     WhileOnDevice,
+    ScalarsOnDevice,
     CountOnDevice,
     EmulateLaunches,
 )

@@ -101,8 +101,8 @@ take turns, that save, that check something else in each iteration, in which a n
 from __future__ import annotations
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, math, memref, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, i1, i64
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import IndexType, ModuleOp, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -110,13 +110,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...dialects import array, device
 from ...dialects.within import every_op
 from ..analysis.carried_cells import cell_of, is_outside
-from ..analysis.replays import is_scalar, may_be_replayed
-from .count_on_device import COMPUTED, on_device
-from .device_numbers import DeviceNumbers, is_number
+from ..analysis.replays import COMPUTED, is_scalar, may_be_replayed
+from .count_on_device import on_device
+from .device_numbers import EXACT, DeviceNumbers, is_fine, is_number
 from .kernel import Writer, element_of
-
-EXACT = (math.SqrtOp, math.AbsFOp, math.FloorOp, math.CeilOp, math.CopySignOp)
-"""Functions that are the same to the bit on host and device."""
 
 FITS = 1 << 61
 """Variables that begin below count for longer than anyone waits, by `STEP` at most."""
@@ -154,6 +151,7 @@ def moving_in(loop: array.LoopOp) -> set[SSAValue]:
     inside = every_op(loop)[1:]
     moving: set[SSAValue] = {loop.induction, *loop.condition_block.args}
     moving.update(op.memref for op in inside if isinstance(op, memref.StoreOp))
+    moving.update(op.result for op in inside if isinstance(op, device.FetchOp))
     size = 0
     while len(moving) > size:
         size = len(moving)
@@ -260,17 +258,6 @@ def raises_late(op: Operation, loop: array.LoopOp) -> bool:
     return not isinstance(op, array.IndexOp) or not all(is_outside(v, loop) for v in op.operands)
 
 
-def is_fine(op: Operation, host: Writer) -> SSAValue:
-    """Whether a check does not fail."""
-    if isinstance(op, array.RaiseIfOp):
-        no = host.emit(arith.ConstantOp(IntegerAttr(0, i1)))
-        return host.emit(arith.CmpiOp(op.condition, no, "eq"))
-    assert isinstance(op, array.IndexOp)
-    least = host.emit(arith.SubiOp(host.index(0), op.extent))
-    above = host.emit(arith.CmpiOp(least, op.index, "sle"))
-    return host.emit(arith.AndIOp(above, host.less(op.index, op.extent)))
-
-
 class Deciding:
     """Writes the two versions of one loop."""
 
@@ -305,6 +292,7 @@ class Deciding:
             result.name_hint = loop.trips.name_hint
             loop.trips.replace_all_uses_with(result)
         Rewriter.erase_op(loop)
+        self.there.settle()
 
     def conditions(self, host: Writer) -> list[SSAValue]:
         """What holds where nothing raises; the loop as it is does so."""
@@ -325,7 +313,8 @@ class Deciding:
         one, zero = host.index(1), host.index(0)
         flag = on_device(host.emit(array.AllocOp([one], i64)))
         flag.name_hint = "flag"
-        there = DeviceNumbers(self.module, self.function, host, self.moving, flag, one)
+        there = DeviceNumbers(self.module, self.function, host, self.moving, one, host, flag=flag)
+        self.there = there
         counters = (*condition.args, self.loop.induction)
         for variable in self.variables:
             slot = there.reserve(variable, element_of(variable))

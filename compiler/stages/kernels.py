@@ -55,9 +55,10 @@ def launches(c: Compilation) -> None:
         ranks_of_parameters,
         sizes_of_parameters,
     )
+    from ..kernels.scalars_on_device import ScalarsOnDevice
     from ..kernels.while_on_device import WhileOnDevice
 
-    c.run([WhileOnDevice(), CountOnDevice()])
+    c.run([WhileOnDevice(), ScalarsOnDevice(), CountOnDevice()])
     text = "" if c.request.options.device == HOST_DRIVER else ptx(c)
     made = number_kernels(c.module)
     c.image = {"kernels": [k.sym_name.data for k in made], "ptx": text}

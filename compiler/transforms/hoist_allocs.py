@@ -81,10 +81,11 @@ def outermost_independent(function: func.FuncOp) -> set[Operation]:
 
 
 def hoist_from(loop: array.LoopOp) -> None:
-    """Move the arrays of the loop's own body before it (inner loops have gone first)."""
+    """Move the arrays of the loop's own body and condition before it (inner loops have gone first)."""
     block = loop.parent
     assert block is not None
-    for op in tuple(loop.body.block.ops):
+    condition = loop.condition_block
+    for op in (*(() if condition is None else condition.ops), *loop.body.block.ops):
         if (
             isinstance(op, array.AllocOp)
             and array.CLEARED not in op.attributes  # of each iteration

@@ -68,6 +68,29 @@ func.func @exchanged_arrays_come_out(%p : memref<?xf64, 1 : i64>, %q : memref<?x
   func.return
 }
 
+// What ends in an exception does so in the first iterations, which run on the host: it has the counter there.
+// CHECK-LABEL: func.func @exceptions_have_the_hosts_counter
+// CHECK:         %replayed = device.is_replayed %n period 1
+// CHECK:         array.loop %k to %n do {
+// CHECK-NEXT:      scf.if %bad {
+// CHECK-NEXT:        device.put %x, %u[%k]
+// CHECK:           {raises}
+// CHECK-NEXT:      device.launch @{{.*}} (%counter,
+func.func @exceptions_have_the_hosts_counter(%u : memref<?xf64, 1 : i64>, %x : f64, %n : index, %bad : i1) {
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %k to %n do {
+    scf.if %bad {
+      device.put %x, %u[%k] : f64, memref<?xf64, 1 : i64>
+      array.raise_if %bad, "ValueError", "bad"
+    } {raises}
+    %wide = arith.index_cast %k : index to i64
+    %t = arith.sitofp %wide : i64 to f64
+    device.launch @adds blocks(%c1) (%t, %u : f64, memref<?xf64, 1 : i64>)
+    array.yield
+  }
+  func.return
+}
+
 // CHECK-LABEL: func.func @kept_when_blocks_are_counted
 // CHECK-NOT:     device.is_replayed
 func.func @kept_when_blocks_are_counted(%x : memref<?xf64, 1 : i64>, %n : index) {

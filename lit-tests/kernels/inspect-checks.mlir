@@ -183,3 +183,65 @@ func.func @until(%u : memref<?xf64>, %x : f64) -> index {
   %r = memref.load %i[] : memref<index>
   func.return %r : index
 }
+
+// Nothing around changes what it sees: it looks once, where there are elements. A branch that only stores is
+// nothing to look at.
+// CHECK-LABEL: @looked_at_once
+// CHECK:         array.loop %i
+// CHECK-NOT:       memref.load %y
+// CHECK:           scf.if
+// CHECK:             memref.load %k[
+// CHECK:         %[[BAD:.*]] = arith.cmpi ne
+// CHECK-NEXT:    array.loop %t to %steps do {
+// CHECK-NEXT:      array.map
+// CHECK:           scf.if %[[BAD]]
+// CHECK:           {raises}
+// CHECK:           array.index %{{.*}} sign "any" unchecked
+func.func @looked_at_once(%k : memref<?xindex>, %x : f64, %y : memref<?xf64>, %z : memref<?xf64>, %steps : index) {
+  %c0 = arith.constant 0 : index
+  %p = memref.dim %y, %c0 : memref<?xf64>
+  %q = memref.dim %k, %c0 : memref<?xindex>
+  %turns = array.loop %t to %steps do {
+    array.map(%p) outs(%z : memref<?xf64>) kinds ["store"] {
+      array.yield %x : f64
+    }
+    %trips = array.loop %i to %q do {
+      %at = memref.load %k[%i] : memref<?xindex>
+      %j = array.index %at, %p axis 0 sign "any"
+      %v = memref.load %y[%j] : memref<?xf64>
+      %high = arith.cmpf ogt, %v, %x : f64
+      scf.if %high {
+        memref.store %x, %y[%j] : memref<?xf64>
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @looked_at_again_where_subscripts_change
+// CHECK:         array.loop %t to %steps do {
+// CHECK:           array.loop %i
+// CHECK:             array.index %{{.*}} sign "any" unchecked
+// CHECK:           arith.cmpi ne
+// CHECK-NEXT:      scf.if
+func.func @looked_at_again_where_subscripts_change(%k : memref<?xindex>, %x : f64, %y : memref<?xf64>, %z : memref<?xf64>, %steps : index) {
+  %c0 = arith.constant 0 : index
+  %p = memref.dim %y, %c0 : memref<?xf64>
+  %q = memref.dim %k, %c0 : memref<?xindex>
+  %turns = array.loop %t to %steps do {
+    array.map(%p) outs(%z : memref<?xf64>) kinds ["store"] {
+      array.yield %x : f64
+    }
+    %trips = array.loop %i to %q do {
+      %at = memref.load %k[%i] : memref<?xindex>
+      %j = array.index %at, %p axis 0 sign "any"
+      memref.store %x, %y[%j] : memref<?xf64>
+      array.yield
+    }
+    memref.store %t, %k[%c0] : memref<?xindex>
+    array.yield
+  }
+  func.return
+}

@@ -16,13 +16,14 @@ func.func @bins(%n : index, %k : memref<?xindex>, %h : memref<?xi64>) {
 
 // The program's own sums of floating-point numbers keep their order; many iterations are sorted.
 // CHECK-LABEL: func.func @in_order(
-// CHECK:         scf.if
+// CHECK:         scf.if %[[MANY:.*]] {
 // CHECK:           device.launch @in_order_0
-// CHECK:         scf.if
-// CHECK:           device.launch @in_order_1
 // CHECK:           array.loop
-// CHECK:             device.launch @in_order_2
-// CHECK:             device.launch @in_order_2
+// CHECK:             device.launch @in_order_1
+// CHECK:             device.launch @in_order_1
+// CHECK:         scf.if
+// CHECK:           device.launch @in_order_2
+// CHECK:         scf.if %[[MANY]] {
 // CHECK:           device.launch @in_order_3
 func.func @in_order(%n : index, %k : memref<?xindex>, %v : memref<?xf64>, %u : memref<?xf64>) {
   %trips = array.loop %i to %n do {
@@ -31,6 +32,61 @@ func.func @in_order(%n : index, %k : memref<?xindex>, %v : memref<?xf64>, %u : m
     %old = memref.load %u[%at] : memref<?xf64>
     %new = arith.addf %old, %x : f64
     memref.store %new, %u[%at] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// They are sorted once where no loop around stores to the subscripts, and elements are read where there are any.
+// CHECK-LABEL: func.func @sorted_once(
+// CHECK:         scf.if
+// CHECK:           device.launch @sorted_once_1
+// CHECK:         array.loop %t to %steps do {
+// CHECK-NOT:       array.alloc
+// CHECK:           device.launch @sorted_once_0
+// CHECK:           scf.if
+// CHECK:             device.launch @sorted_once_3
+// CHECK:           scf.if
+// CHECK:             device.launch @sorted_once_4
+func.func @sorted_once(%n : index, %steps : index, %k : memref<?xindex>, %v : memref<?xf64>, %u : memref<?xf64>, %w : memref<?xf64>, %x0 : f64) {
+  %turns = array.loop %t to %steps do {
+    array.map(%n) outs(%w : memref<?xf64>) kinds ["store"] {
+      array.yield %x0 : f64
+    }
+    %trips = array.loop %i to %n do {
+      %at = memref.load %k[%i] : memref<?xindex>
+      %x = memref.load %v[%i] : memref<?xf64>
+      %old = memref.load %u[%at] : memref<?xf64>
+      %new = arith.addf %old, %x : f64
+      memref.store %new, %u[%at] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: func.func @sorted_each_time(
+// CHECK:         array.loop %t to %steps do {
+// CHECK:           scf.if
+// CHECK:             device.launch @sorted_each_time_1
+// CHECK:             array.loop
+// CHECK:               device.launch @sorted_each_time_2
+func.func @sorted_each_time(%n : index, %steps : index, %k : memref<?xindex>, %v : memref<?xf64>, %u : memref<?xf64>, %w : memref<?xf64>, %x0 : f64) {
+  %zero = arith.constant 0 : index
+  %turns = array.loop %t to %steps do {
+    array.map(%n) outs(%w : memref<?xf64>) kinds ["store"] {
+      array.yield %x0 : f64
+    }
+    %trips = array.loop %i to %n do {
+      %at = memref.load %k[%i] : memref<?xindex>
+      %x = memref.load %v[%i] : memref<?xf64>
+      %old = memref.load %u[%at] : memref<?xf64>
+      %new = arith.addf %old, %x : f64
+      memref.store %new, %u[%at] : memref<?xf64>
+      array.yield
+    }
+    memref.store %t, %k[%zero] : memref<?xindex>
     array.yield
   }
   func.return

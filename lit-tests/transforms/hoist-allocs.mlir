@@ -191,3 +191,37 @@ func.func @of_a_recurrence(%x : memref<?xf64>) {
   }
   func.return
 }
+
+// What a condition needs each time: it is computed once at least.
+// CHECK-LABEL: @out_of_a_condition
+// CHECK:         %t = array.alloc(%n)
+// CHECK-NEXT:    %trips = array.loop
+func.func @out_of_a_condition(%x : f64, %a : memref<?xf64>, %more : i1) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %a, %c0 : memref<?xf64>
+  %trips = array.loop %i while {
+  ^bb0(%j : index):
+    %t = array.alloc(%n) : memref<?xf64>
+    memref.store %x, %t[%c0] : memref<?xf64>
+    array.condition %more
+  } do {
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_in_a_condition_whose_extent_changes
+// CHECK:         array.loop
+// CHECK:           %t = array.alloc(%j)
+func.func @kept_in_a_condition_whose_extent_changes(%x : f64, %more : i1) {
+  %c0 = arith.constant 0 : index
+  %trips = array.loop %i while {
+  ^bb0(%j : index):
+    %t = array.alloc(%j) : memref<?xf64>
+    memref.store %x, %t[%c0] : memref<?xf64>
+    array.condition %more
+  } do {
+    array.yield
+  }
+  func.return
+}

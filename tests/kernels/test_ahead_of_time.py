@@ -196,6 +196,30 @@ def test_loops_are_replayed_on_streams_that_can_be_captured(tmp_path: Path) -> N
         assert (counter("graphs").value > before) == replays
 
 
+def walls(u, k, steps):
+    t = 0.0
+    for _ in range(steps):
+        u[1:-1] += k * (u[:-2] - 2 * u[1:-1] + u[2:])
+        u[0] = u[1]
+        u[-1] = u[-2]
+        dt = 0.1 / (1.0 + np.abs(u).max())
+        u -= dt * u
+        t += dt
+    return (u * u).sum() + t
+
+
+def test_scalars_of_loops_are_the_devices(tmp_path: Path) -> None:
+    client = DeviceClient(tmp_path, "walls", export(walls, LONG), export(walls, LONG, "grad", (0,)))
+    client.stream = ctypes.c_void_p(5)
+    before = counter("graphs").value
+    slope = np.empty(40)
+    found = client("walls", waves(40), 0.1, 300)["result"]
+    assert found == pytest.approx(walls(waves(40), 0.1, 300))
+    client("walls_grad", waves(40), 0.1, 300, slope)
+    assert np.allclose(slope, mutad.compile(walls, grad=True).grad(waves(40), 0.1, 300))
+    assert counter("graphs").value > before
+
+
 def test_what_the_driver_refuses_is_a_status(tmp_path: Path) -> None:
     client = DeviceClient(tmp_path, "sad", export(long, LONG))
     with pytest.raises(Failed, match="CUDA_ERROR_ILLEGAL_ADDRESS"):

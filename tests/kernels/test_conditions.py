@@ -206,6 +206,51 @@ def test_a_loop_that_the_device_ends_is_the_same_to_the_bit(
         assert captured < driver.launches - downloads + 4
 
 
+def worn(u, limit):
+    while np.abs(u).max() > limit:
+        u -= 0.01 * u * u
+    return u.sum()
+
+
+def test_a_tape_grows_by_few_blocks(emulation: EmulatedDriver) -> None:
+    """How many iterations there are nobody knows before: each block has twice the bytes of the last one."""
+    compiled = mutad.compile(worn, grad=True)
+    taken: list[int] = []
+    for limit in (0.5, 0.25, 0.125):
+        u, before = waves(30) + 2, emulation.counts.get("cuMemAllocAsync", 0)
+        slopes = on_host(compiled.grad(*on_device((u.copy(),)), limit))
+        taken.append(emulation.counts["cuMemAllocAsync"] - before)
+        close(slopes, compiled.grad(u, limit))
+        _, back = compiled.vjp(*on_device((waves(30) + 2,)), limit)
+        close(on_host(back(1.0)), slopes)
+        close(on_host(back(1.0)), slopes)
+    assert taken[0] < 20
+    assert taken[-1] <= taken[0] + 3
+
+
+def both_ways(u, v, limit):
+    """Two tapes, whose segments have different extents, in a loop that runs several times."""
+    total = 0.0
+    for _ in range(3):
+        u += 1.0
+        while np.abs(u).max() > limit:
+            u -= 0.1 * u * u
+            v *= v - 0.5
+        total += (u[:3] * v[:3]).sum()
+    return total
+
+
+def test_segments_are_apart() -> None:
+    compiled = mutad.compile(both_ways, grad=True)
+    arguments = waves(300) + 2, 0.5 + 0.1 * waves(70), 0.4
+    found = compiled.grad(*on_device(arguments), wrt=("u", "v"))
+    wanted = compiled.grad(
+        *(np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments), wrt=("u", "v")
+    )
+    for one, other in zip(found, wanted, strict=True):
+        close(on_host(one), other)
+
+
 def test_tangents_go_along(emulation: EmulatedDriver) -> None:
     compiled, u = mutad.compile(damped, grad=True), waves(30)
     before = emulation.graphs.repeated

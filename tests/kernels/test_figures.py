@@ -35,6 +35,48 @@ def test_the_receipt_counts_launches_and_bytes() -> None:
     assert not any(k.atomics or k.ordered for k in kernels)
 
 
+def walls(u, n):
+    for _ in range(n):
+        u[0] = u[1]
+        u *= 0.5 / u.max()
+    return u.sum()
+
+
+def chosen(u, n):
+    for _ in range(n):
+        u *= 0.9
+        if u.sum() > 1.0:
+            u *= u
+    return u.sum()
+
+
+def worn(u, limit):
+    while u.max() > limit:
+        u -= 0.1 * u * u
+    return u.sum()
+
+
+def test_the_receipt_says_which_loops_are_graphs() -> None:
+    told = receipt(walls, waves(30), 3, wrt="u")
+    assert [(one.fetches, one.graph) for one in told.loops] == [(0, True)] * 2
+    told, first = receipt(chosen, waves(30), 3, wrt="u"), chosen.__code__.co_firstlineno
+    forward = told.loops[0]
+    assert (forward.line, forward.fetches, forward.graph) == (first + 1, 1, False)
+    assert (
+        f"1 fetch an iteration, no graph: the host fetches a number there (line {first + 3})"
+        in str(told)
+    )
+    there, back = receipt(worn, waves(30), 0.1, wrt="u").loops
+    assert (there.fetches, there.graph) == (1, False)
+    assert (back.fetches, back.graph, back.reason) == (
+        0,
+        False,
+        "what is saved there has no fixed place",
+    )
+    assert json.loads(json.dumps(told.to_dict()))["loops"][0]["reason_line"] == first + 3
+    assert not mutad.compile(walls, grad=True).explain(waves(30), 3, wrt="u").loops
+
+
 def test_the_receipt_says_where_threads_meet() -> None:
     line = gathered.__code__.co_firstlineno + 1
     told = receipt(gathered, waves(5), KS, KS, wrt="x")

@@ -378,7 +378,7 @@ def test_what_a_loop_adds_of_its_sums_stays_on_the_device(
         driver().state[device.LEAST] = least
         before = driver().replays
         outcomes.append(f(there(waves(300)), 0.01, 17))
-        assert (driver().replays > before) == (least == 2 and program is added_each_time)
+        assert (driver().replays > before) == (least == 2)
     assert outcomes[0] == outcomes[1]
     assert outcomes[0] == pytest.approx(program(waves(300), 0.01, 17), rel=1e-13)
     found = f.grad(there(waves(300)), 0.01, 17, wrt=("u", "k"))
