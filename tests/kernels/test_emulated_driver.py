@@ -14,8 +14,8 @@ from device_programs import waves
 import mutad
 from mutad.runtime import (
     cuda,
-    device_arrays,
     device_text,
+    dlpack,
     driver_functions,
     drivers,
     emulated_functions,
@@ -208,7 +208,7 @@ class Borrowed:
     """An array of ours that another library has taken, on the default stream."""
 
     def __init__(self, x: mutad.DeviceArray, driver: Driver) -> None:
-        self.held = device_arrays._Borrowed(x.__dlpack__(stream=1))
+        self.held = dlpack.Borrowed(x.__dlpack__(stream=1))
         self.address = self.held.managed.tensor.data
 
 
