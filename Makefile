@@ -55,7 +55,7 @@ targets: $(VENV)/.dev  ## The Python tests again for each level of x86-64 that t
 	done
 
 devices: $(VENV)/.dev  ## Every gradient program as kernels, in place and by the emulated driver
-	MUTAD_ON_DEVICES=programs $(BIN)/python -m pytest -q -n $(JOBS) tests/gradients -k "test_kernels and TestGradients"
+	MUTAD_ON_DEVICES=programs $(BIN)/python -m pytest -q -n $(JOBS) tests/gradients -k test_kernels
 	MUTAD_KERNELS=100 $(BIN)/python -m pytest -q -n $(JOBS) tests/properties/test_device_programs.py
 
 refused: $(VENV)/.dev  ## Write the list of the gradient programs that a device refuses again

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, i64
+from xdsl.dialects.builtin import IndexType, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import device
@@ -65,6 +65,9 @@ class SortedKernels:
             self.merge(self.places, self.other, width, some)
             # This one may find one run, which it copies.
             self.merge(self.other, self.places, host.sum(width, width), some)
+        passes = k.owner.parent_op()
+        assert passes is not None
+        passes.attributes[device.SORT] = UnitAttr()
         self.run(count)
 
     def name_owners(self, count: SSAValue) -> None:
