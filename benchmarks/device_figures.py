@@ -131,7 +131,7 @@ class MachineLoop:
 ISSUED = 4
 """Instructions a clock that the schedulers of a multiprocessor of sm_90 issue, each for a warp of 32 threads.
 
-CUDA C++ Programming Guide, "Compute Capability 9.0": 128 units for float32, 64 for float64, four schedulers."""
+The CUDA C++ Programming Guide, "Compute Capability 9.0", has four schedulers there."""
 RATE_OF_DOUBLES, RATE_OF_SINGLES = 64 // 32, 128 // 32
 """The same guide, "Throughput of Native Arithmetic Instructions": sums, products and both fused, a clock."""
 
