@@ -1,9 +1,9 @@
 """A format of lit whose cases run in children of a process that has imported the tools: each case is spared
 their start, a second.
 
-A RUN line is a pipe of `mutad-opt`, `mutadc` and `filecheck`. Each runs in a child of its own that was forked:
-it has standard streams and an exit status as a process has, and leaves nothing behind. A case with any other
-command goes to lit's own shell.
+A RUN line is a pipe of `mutad-opt`, `mutadc` and `filecheck`. Each runs in a child of its own that was
+forked: it has standard streams and an exit status as a process has, and leaves nothing behind. A case with
+any other command goes to lit's own shell.
 """
 
 from __future__ import annotations
