@@ -8,13 +8,14 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 PART   ?= today/36
 MODES  ?= today/8
 ROWS   ?= today/2
+DEVICES ?= today/16
 REACH  ?= --cov=compiler/frontend --cov-report=term
 
 # Tests start hundreds of processes, which read compiled modules rather than compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-all dist pytest bridges generated sample targets devices lit lint types format docs pictures screens demo demo-aot demo-gpu bench clean
+.PHONY: help test test-all dist pytest bridges generated sample targets devices refused lit lint types format docs pictures screens demo demo-aot demo-gpu bench clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -32,8 +33,8 @@ test-all:  ## The same with each supported Python that uv or the system has, eac
 	    $(MAKE) test PYTHON=$$python VENV=$(VENV)-$$version || exit 1; \
 	done
 
-pytest: $(VENV)/.dev  ## The Python tests, without generated programs; of modes and of rows of values a part, another each day
-	$(BIN)/python -m pytest -q -n $(JOBS) --modes=$(MODES) --rows=$(ROWS) --ignore=tests/properties
+pytest: $(VENV)/.dev  ## The Python tests, without generated programs; of modes, rows of values and kernels a part, another each day
+	$(BIN)/python -m pytest -q -n $(JOBS) --modes=$(MODES) --rows=$(ROWS) --devices=$(DEVICES) --ignore=tests/properties
 
 bridges: $(VENV)/.dev $(VENV)/.bridges  ## The tests of mutad.torch and mutad.jax against the packages (300 MB)
 	$(BIN)/python -m pytest -q tests/bridges
@@ -45,17 +46,21 @@ generated: $(VENV)/.dev  ## Generated programs: the constructs in them, the line
 
 sample: $(VENV)/.dev  ## A part of the gradient tests, another each day, for each level of x86-64 below this CPU's
 	for cpu in x86-64-v2 x86-64-v3; do \
-	    MUTAD_TARGET_CPU=$$cpu $(BIN)/python -m pytest -q -n $(JOBS) --part=$(PART) tests/gradients || exit 1; \
+	    MUTAD_TARGET_CPU=$$cpu $(BIN)/python -m pytest -q -n $(JOBS) --part=$(PART) --devices=$(DEVICES) tests/gradients || exit 1; \
 	done
 
 targets: $(VENV)/.dev  ## The Python tests again for each level of x86-64 that this CPU has
 	for cpu in $$($(BIN)/python -c 'from mutad.runtime.target import runnable; print(*runnable()[1:])'); do \
-	    MUTAD_TARGET_CPU=$$cpu $(BIN)/python -m pytest -q -n $(JOBS) || exit 1; \
+	    MUTAD_TARGET_CPU=$$cpu $(BIN)/python -m pytest -q -n $(JOBS) --devices=$(DEVICES) || exit 1; \
 	done
 
 devices: $(VENV)/.dev  ## Every gradient program as kernels, in place and by the emulated driver
 	MUTAD_ON_DEVICES=programs $(BIN)/python -m pytest -q -n $(JOBS) tests/gradients -k test_kernels
 	MUTAD_KERNELS=100 $(BIN)/python -m pytest -q -n $(JOBS) tests/properties/test_device_programs.py
+
+refused: $(VENV)/.dev  ## Write the list of the gradient programs that a device refuses again
+	: > tests/support/refused_on_devices.txt
+	MUTAD_ON_DEVICES=list $(BIN)/python -m pytest -q tests/gradients -k "test_kernels and TestGradients"
 
 lit: $(VENV)/.dev  ## The IR tests
 	$(BIN)/lit -q -j $(JOBS) lit-tests

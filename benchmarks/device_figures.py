@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,13 +112,28 @@ class MachineLoop:
     instructions: float
     floats: float
     """Those of the loop's type: sums, products, both fused, and comparisons."""
+    rate: int
+    """How many of `floats` a multiprocessor begins a clock, each for a warp."""
+
+    @property
+    def clocks(self) -> float:
+        """At least: either the units for `floats` are busy, or the schedulers are."""
+        return max(self.floats / self.rate, self.instructions / ISSUED)
 
     def share(self, operations: int) -> float:
-        """Of the device's peak, at most, which is a fused multiplication and addition for each of `floats`.
+        """Of the device's peak, at most, which is `rate` fused multiplications and additions a clock.
 
         Slow paths that rarely run are calls, whose instructions are not counted.
         """
-        return operations / (2 * self.floats)
+        return operations / (2 * self.rate * self.clocks)
+
+
+ISSUED = 4
+"""Instructions a clock that the schedulers of a multiprocessor of sm_90 issue, each for a warp of 32 threads.
+
+The CUDA C++ Programming Guide, "Compute Capability 9.0", has four schedulers there."""
+RATE_OF_DOUBLES, RATE_OF_SINGLES = 64 // 32, 128 // 32
+"""The same guide, "Throughput of Native Arithmetic Instructions": sums, products and both fused, a clock."""
 
 
 LABEL, BRANCH = re.compile(r"(\.L_x_\d+):"), re.compile(r"BRA `\((\.L_x_\d+)\)")
@@ -143,8 +158,10 @@ def machine_loops(shown: str, bytes_each: dict[str, int]) -> dict[str, MachineLo
             if kernel in bytes_each and loaded:
                 each = loaded / bytes_each[kernel]
                 plain = [name.partition(".")[0] for name in names]
-                floats = sum(n in DOUBLES for n in plain) or sum(n in SINGLES for n in plain)
-                found[kernel] = MachineLoop(len(names) / each, floats / each)
+                floats, rate = sum(n in DOUBLES for n in plain), RATE_OF_DOUBLES
+                if not floats:
+                    floats, rate = sum(n in SINGLES for n in plain), RATE_OF_SINGLES
+                found[kernel] = MachineLoop(len(names) / each, floats / each, rate)
     return found
 
 
@@ -208,38 +225,48 @@ def parsed(said: str) -> list[tuple[str, Resources]]:
 
 
 def table_of_interactions() -> Table:
-    """n-body, its gradient as well, in float64 and float32."""
+    """n-body, its gradient as well, in float64 and float32, exact and with `fastmath`."""
     table = Table(title="an interaction of n-body")
     for name in ("type", "kernel", "operations", "fused", "quotients, roots", "shared bytes"):
-        table.add_column(name)
+        table.add_column(name, overflow="fold")
     for name in ("bytes of memory", "registers", "spilled"):
         table.add_column(name)
     for name in ("instructions", "of floats", "peak at most"):
         table.add_column(name)
-    compiled = mutad.compile(bodies, grad=True, target=f"cuda:{KIND}")
-    for dtype in ("f8", "f4"):
-        given = tuple(np.arange(64, dtype=dtype) for _ in range(3))
-        assembled = resources(compiled.inspect("ptx", *given, wrt="x"))
-        each = interactions(compiled.inspect("kernels", *given, wrt="x"))
-        loops: dict[str, MachineLoop] = {}
-        if ptxas() is not None and tool("nvdisasm") is not None:
-            shown = compiled.inspect("sass", *given, wrt="x")
-            loops = machine_loops(shown, {kernel: one.shared for kernel, one in each.items()})
-        for kernel, one in each.items():
-            has = assembled.get(kernel)
-            told = [str(has.registers), str(has.spilled)] if has else ["?"] * 2
-            row = (one.operations, one.fused, one.divided, one.shared, one.memory)
-            code = ["?"] * 3
-            if loop := loops.get(kernel):
-                share = f"{100 * loop.share(one.operations):.0f} %"
-                code = [f"{loop.instructions:g}", f"{loop.floats:g}", share]
-            table.add_row(dtype, kernel, *map(str, row), *told, *code)
+    for fastmath in (False, True):
+        compiled = mutad.compile(bodies, grad=True, target=f"cuda:{KIND}", fastmath=fastmath)
+        for dtype in ("f8", "f4"):
+            shown = f"{dtype} fastmath" if fastmath else dtype
+            for row in rows_of_interactions(compiled, dtype):
+                table.add_row(shown, *row)
     return table
+
+
+def rows_of_interactions(compiled: Any, dtype: str) -> Iterator[tuple[str, ...]]:
+    """A row each kernel that has a loop over a tile."""
+    given = tuple(np.arange(64, dtype=dtype) for _ in range(3))
+    assembled = resources(compiled.inspect("ptx", *given, wrt="x"))
+    each = interactions(compiled.inspect("kernels", *given, wrt="x"))
+    loops: dict[str, MachineLoop] = {}
+    if ptxas() is not None and tool("nvdisasm") is not None:
+        shown = compiled.inspect("sass", *given, wrt="x")
+        loops = machine_loops(shown, {kernel: one.shared for kernel, one in each.items()})
+    for kernel, one in each.items():
+        has = assembled.get(kernel)
+        told = [str(has.registers), str(has.spilled)] if has else ["?"] * 2
+        row = (one.operations, one.fused, one.divided, one.shared, one.memory)
+        code = ["?"] * 3
+        if loop := loops.get(kernel):
+            share = f"{100 * loop.share(one.operations):.0f} %"
+            code = [f"{loop.instructions:g}", f"{loop.floats:g}", share]
+        yield (kernel.removeprefix("bodies_"), *map(str, row), *told, *code)
 
 
 def main() -> None:
     table = Table(title=f"kernels of gradients, {KIND}, without a device")
-    for name in ("program", "kernel", "launches", "bytes a point", "least", "registers", "spilled"):
+    for name in ("program", "kernel", "launches"):
+        table.add_column(name, overflow="fold")
+    for name in ("bytes a point", "least", "registers", "spilled"):
         table.add_column(name)
     table.add_column("shared")
     table.add_column("threads meet by")
@@ -252,7 +279,16 @@ def main() -> None:
             has = given.get(k.name)
             told = [str(x) for x in (has.registers, has.spilled, has.shared)] if has else ["?"] * 3
             size = str(k.loads + k.stores)
-            row = (function.__name__, k.name, k.launched, size, str(k.least), *told, meeting(k))
+            name = function.__name__
+            row = (
+                name,
+                k.name.removeprefix(f"{name}_"),
+                k.launched,
+                size,
+                str(k.least),
+                *told,
+                meeting(k),
+            )
             table.add_row(*row)
     console.print(table)
     console.print(table_of_interactions())

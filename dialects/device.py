@@ -50,6 +50,9 @@ GLOBAL, SHARED = 1, 3
 KERNEL = "kernel"
 """The attribute of a function that is launched."""
 
+SORT = "sort"
+"""The attribute of a loop of the host whose iterations are passes of a sort."""
+
 PRODUCT = "product"
 """The attribute of a launch that multiplies matrices, which a library may do as well: the places of `a`, `b`
 and `c` among its values, and 1 where it adds to `c`."""

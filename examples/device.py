@@ -89,7 +89,7 @@ def main(arguments: list[str]) -> int:
     if not asked.emulated and not (available := mutad.cuda.is_available()):
         print(f"There is no device to run this on: {available.reason}.")
         print(
-            "What it needs: an NVIDIA GPU with its driver (r525 or later), and pip install 'mutad[cuda]'."
+            "What it needs: an NVIDIA GPU with its driver (r580 or later), and pip install 'mutad[cuda]'."
         )
         print("The same kernels by the emulated driver: python examples/device.py --emulated")
         return 0

@@ -1,9 +1,9 @@
 """A format of lit whose cases run in children of a process that has imported the tools: each case is spared
 their start, a second.
 
-A RUN line is a pipe of `mutad-opt` and `filecheck`. Each runs in a child of its own that was forked: it has
-standard streams and an exit status as a process has, and leaves nothing behind. A case with any other command
-goes to lit's own shell.
+A RUN line is a pipe of `mutad-opt`, `mutadc` and `filecheck`. Each runs in a child of its own that was
+forked: it has standard streams and an exit status as a process has, and leaves nothing behind. A case with
+any other command goes to lit's own shell.
 """
 
 from __future__ import annotations
@@ -24,9 +24,19 @@ import lit.formats
 import lit.Test
 from filecheck.main import main as filecheck
 
+from mutad.aot import main as aot_main
 from mutad.opt import main as mutad_opt
 
-TOOLS: dict[str, Callable[[], object]] = {"mutad-opt": mutad_opt, "filecheck": filecheck}
+
+def mutadc() -> None:
+    sys.exit(aot_main())
+
+
+TOOLS: dict[str, Callable[[], object]] = {
+    "mutad-opt": mutad_opt,
+    "mutadc": mutadc,
+    "filecheck": filecheck,
+}
 SCRIPT = re.compile(r"\bRUN:(.*)")
 OTHER_WORDS = re.compile(r"\b(REQUIRES|UNSUPPORTED|XFAIL|DEFINE|REDEFINE|ALLOW_RETRIES):")
 """What lit, not its shell, would make something of."""

@@ -1,4 +1,4 @@
-"""lit's configuration: every `.mlir` file below runs its RUN lines with this checkout's mutad-opt."""
+"""lit's configuration: every `.mlir` and `.py` file below runs its RUN lines with this checkout's tools."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ with warnings.catch_warnings():
 
 config.name = "mutad"
 config.test_format = Forked()
-config.suffixes = [".mlir"]
+config.suffixes = [".mlir", ".py"]
 config.excludes = ["lit.cfg.py", "forked.py"]
 config.test_source_root = _here
 config.environment["PYTHONWARNINGS"] = "error"
@@ -23,5 +23,6 @@ config.environment["PYTHONPATH"] = os.path.dirname(_here)
 _bin = os.path.dirname(sys.executable)
 config.substitutions += [
     ("mutad-opt", f"{sys.executable} -m mutad.opt"),
+    ("mutadc", f"{sys.executable} -m mutad.aot"),
     ("filecheck", os.path.join(_bin, "filecheck")),
 ]

@@ -61,7 +61,7 @@ def missing() -> str:
     if not driver.cuDriverGetVersion(ctypes.byref(version)) and version.value < LEAST_VERSION:
         return (
             f"the NVIDIA driver knows CUDA {version.value // 1000}.{version.value % 1000 // 10}: "
-            "update it to r525 (CUDA 12.0) or later"
+            "update it to r580 (CUDA 13.0) or later, which cuda.bindings needs"
         )
     if status := driver.cuInit(0):
         why = REFUSALS.get(status, f"the NVIDIA driver does not begin (cuInit: error {status})")
@@ -78,8 +78,8 @@ def missing() -> str:
     return ""
 
 
-LEAST_VERSION = 12000
-"""Of CUDA, as drivers number it."""
+LEAST_VERSION = 13000
+"""Of CUDA, as drivers number it: `cuda.bindings` needs a driver for its own major version."""
 NO_DEVICE = 100
 REFUSALS = {
     3: "this process was forked from one that has begun CUDA: start it by multiprocessing's 'spawn'",

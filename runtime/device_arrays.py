@@ -8,25 +8,19 @@ returns is a `DeviceArray`, or an array of the library that the arguments are of
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import cuda, keys
-from .device_text import ENDED
+from . import cuda, dlpack, keys
+from .dlpack import CPU, CUDA, LEGACY, MANAGED
 from .keys import Array, address_of
 from .user_tracebacks import concise
 
 if TYPE_CHECKING:
     from .device import Driver
-
-CUDA, MANAGED = 2, 13
-"""DLPack's numbers for devices of NVIDIA, and for their memory that moves by itself."""
-LEGACY, PER_THREAD = 1, 2
-"""The default streams, as both protocols number them."""
 
 
 class DeviceArray:
@@ -125,12 +119,34 @@ class DeviceArray:
     def __dlpack_device__(self) -> tuple[int, int]:
         return CUDA, self._driver.number
 
-    def __dlpack__(self, *, stream: int | None = None, **_: Any) -> Any:
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """As the Python array API standard has it; for the host it is a copy, made by NumPy."""
+        asked = None if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
+        if asked == (CPU, 0):
+            if copy is False:
+                raise BufferError("this array is on a device: for the host it must be copied")
+            versions: Any = {} if max_version is None else {"max_version": max_version}
+            return self.copy_to_host().__dlpack__(**versions)
+        if asked not in (None, self.__dlpack_device__()):
+            raise BufferError(f"this array is on device {self.number}: copy it by copy_to_host()")
+        if stream == 0:
+            raise BufferError("stream 0 may be one of two: 1 is the default one, 2 a thread's own")
+        array, driver = self._array, self._driver
+        if copy:
+            array = driver.upload(driver.download(array)).view(driver.kind)
         if stream is None or stream == -1:
-            self._driver.synchronize()
+            driver.synchronize()
         else:
-            self._driver.let_wait(stream)
-        return capsule_of(self._array, self._driver, stream)
+            driver.let_wait(stream)
+        versioned = max_version is not None and max_version[0] >= 1
+        return dlpack.capsule_of(array, driver, stream, versioned=versioned, copied=bool(copy))
 
 
 @dataclass
@@ -153,7 +169,9 @@ def is_device(value: Any) -> bool:
         return False
     if hasattr(kind, "__dlpack_device__") and hasattr(kind, "__dlpack__"):
         return int(value.__dlpack_device__()[0]) in (CUDA, MANAGED)
-    return hasattr(kind, "__cuda_array_interface__") and interface_of(value) is not None
+    has = hasattr(kind, "__cuda_array_interface__")
+    has = has or "__cuda_array_interface__" in getattr(value, "__dict__", ())
+    return has and interface_of(value) is not None
 
 
 def dtype_of(value: Any) -> Any:
@@ -187,7 +205,7 @@ def taken(value: Any, name: str, driver: Driver) -> Taken:
     if type(value) is DeviceArray:
         return value.taken
     if (described := interface_of(value)) is not None:
-        return by_interface(value, described, driver)
+        return by_interface(value, name, described, driver)
     if getattr(value, "requires_grad", False):
         raise TypeError(
             f"argument {name!r} is part of a graph of {package(value)}: pass {name}.detach()"
@@ -212,8 +230,13 @@ def number_of(value: Any, name: str, used: Driver) -> int:
     return found
 
 
-def by_interface(value: Any, described: dict[str, Any], driver: Driver) -> Taken:
+def by_interface(value: Any, name: str, described: dict[str, Any], driver: Driver) -> Taken:
     pointer, read_only = described["data"]
+    if described.get("stream") == 0:
+        raise TypeError(
+            f"argument {name!r}: its __cuda_array_interface__ names stream 0, which may be one of two: 1 is "
+            "the default one, 2 a thread's own"
+        )
     if described.get("mask") is not None:
         raise TypeError("an array with a mask cannot be an argument: pass what it masks")
     read_only = read_only or package(value) in IMMUTABLE
@@ -247,57 +270,15 @@ def package(value: Any) -> str:
     return type(value).__module__.partition(".")[0]
 
 
-# DLPack.
-
-
-class _Tensor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16), ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p),
-        ("byte_offset", ctypes.c_uint64),
-    ]  # fmt: skip
-
-
-class _Managed(ctypes.Structure):
-    _fields_ = [
-        ("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
-    ]  # fmt: skip
-
-
-CODES = {0: "i", 1: "u", 2: "f", 6: "b"}
-"""DLPack's kinds of numbers, by NumPy's."""
-NAME, USED = b"dltensor", b"used_dltensor"
-
-
-def _python(name: str, result: Any, *arguments: Any) -> Any:
-    return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
-
-
-class _Borrowed:
-    """What a capsule handed over, given back when nothing refers to it."""
-
-    def __init__(self, capsule: Any) -> None:
-        get = _python("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
-        rename = _python("PyCapsule_SetName", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
-        self.address: int = get(capsule, NAME)
-        rename(capsule, USED)
-        self.managed = _Managed.from_address(self.address)
-
-    def __del__(self) -> None:
-        if self.managed.deleter:
-            ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.managed.deleter)(self.address)
-
-
 def by_dlpack(value: Any, name: str, driver: Driver) -> Taken:
     """What `__dlpack__` hands over: its library orders our stream behind its own."""
-    borrowed = _Borrowed(value.__dlpack__(stream=driver.stream))
+    borrowed = dlpack.borrowed(value, driver.stream)
     t = borrowed.managed.tensor
     if (
         t.device_type not in (CUDA, MANAGED)
         or t.device_id != driver.number
         or t.lanes != 1
-        or t.code not in CODES
+        or t.code not in dlpack.CODES
     ):
         raise TypeError(f"argument {name!r} is on another device, or of a dtype that NumPy has not")
     count = ctypes.c_int64 * t.ndim
@@ -309,73 +290,15 @@ def by_dlpack(value: Any, name: str, driver: Driver) -> Taken:
     seen = {
         "version": 3,
         "shape": shape,
-        "typestr": f"{'|' if size == 1 else '<'}{CODES[t.code]}{size}",
-        "data": ((t.data or EMPTY) + t.byte_offset, package(value) in IMMUTABLE),
+        "typestr": f"{'|' if size == 1 else '<'}{dlpack.CODES[t.code]}{size}",
+        "data": (
+            (t.data or EMPTY) + t.byte_offset,
+            borrowed.read_only or package(value) in IMMUTABLE,
+        ),
         "strides": strides,
     }
     array = np.asarray(Described(seen, (borrowed, value))).view(driver.kind)
     return Taken(array, value, stream_of(value))
-
-
-_exported: dict[int, Any] = {}
-"""What capsules that are on their way, or in use, refer to; by address."""
-
-
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-def _delete(address: int) -> None:
-    """Who has taken the array lets it go, and may still be about to compute with it."""
-    found = _exported.pop(address, None)
-    if found is not None:
-        *_, array, driver, stream = found
-        if os.getpid() == driver.process and not driver.state[ENDED]:
-            driver.follow(stream)
-        del array
-
-
-_Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-
-
-@_Destructor
-def _destroy(capsule: int) -> None:
-    """A capsule goes that was not taken."""
-    is_valid = _python("PyCapsule_IsValid", ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
-    get = _python("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
-    if is_valid(capsule, NAME):
-        _exported.pop(get(capsule, NAME), None)
-
-
-STAY = ("torch", "jax", "jaxlib")
-"""Libraries whose streams are there as long as the process."""
-_handing: list[str] = []
-"""To which library an array is handed now."""
-
-
-def lasting(stream: int | None) -> int:
-    """What stands for a stream that an array is used on, when the array goes.
-
-    The stream itself may be gone by then. The default stream, which stays, waits for the others of its kind.
-    """
-    stays = stream in (LEGACY, PER_THREAD) or (_handing and _handing[-1] in STAY)
-    return stream if stream and stream > 0 and stays else LEGACY
-
-
-def capsule_of(array: Array, driver: Driver, stream: int | None) -> Any:
-    """A capsule of DLPack's for an array of a device, which is used on this stream."""
-    rank, size = array.ndim, array.itemsize
-    shape = (ctypes.c_int64 * max(rank, 1))(*array.shape)
-    strides = (ctypes.c_int64 * max(rank, 1))(*(s // size for s in array.strides))
-    code = next(c for c, kind in CODES.items() if kind == array.dtype.kind)
-    tensor = _Tensor(
-        address_of(array), CUDA, driver.number, rank, code, 8 * size, 1,
-        ctypes.addressof(shape), ctypes.addressof(strides), 0,
-    )  # fmt: skip
-    managed = _Managed(tensor, None, ctypes.cast(_delete, ctypes.c_void_p))
-    at = ctypes.addressof(managed)
-    _exported[at] = managed, shape, strides, array, driver, lasting(stream)
-    new = _python(
-        "PyCapsule_New", ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
-    )
-    return new(at, NAME, ctypes.cast(_destroy, ctypes.c_void_p))
 
 
 # What is returned.
@@ -391,11 +314,11 @@ def like(value: Any, made: DeviceArray) -> Any:
         module = sys.modules.get(package(value))
     if not hasattr(module, "from_dlpack"):
         return made
-    _handing.append(package(value))
+    dlpack.handing.append(package(value))
     try:
         return module.from_dlpack(made)
     finally:
-        _handing.pop()
+        dlpack.handing.pop()
 
 
 @concise

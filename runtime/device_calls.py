@@ -23,6 +23,7 @@ from .keys import Array
 from .resident import Resident, Stores
 
 if TYPE_CHECKING:
+    from .device import Driver
     from .dispatch import Dispatcher
 
 
@@ -135,7 +136,7 @@ class Call:
                     f"{there} on device {self.driver.number}, {name} is on device {number}: copy what is "
                     "on one of them to the other"
                 )
-            self.driver = cuda.driver(number)
+            self.driver = driver_of(number, name)
         self.on_device.append(name)
         found = device_arrays.taken(value, name, self.driver)
         self.taken[id(found.array)] = found
@@ -189,6 +190,21 @@ class Call:
         if (known := self.taken.get(id(value))) is not None:
             return known.own
         return device_arrays.like(self.first, DeviceArray(value, self.driver))
+
+
+INVALID_DEVICE = 101
+
+
+def driver_of(number: int, name: str) -> Driver:
+    """The driver of an array's device; TypeError where there is no such device."""
+    try:
+        return cuda.driver(number)
+    except cuda.CudaError as error:
+        if error.code != INVALID_DEVICE:
+            raise
+        raise TypeError(
+            f"{name} says that it is on device {number}: there is no such device"
+        ) from None
 
 
 def listed(names: Sequence[str]) -> str:

@@ -72,6 +72,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="K/N",
         help="of the rows of the tables of values (tests/values), the K-th of N parts",
     )
+    parser.addoption(
+        "--devices",
+        metavar="K/N",
+        help="of the gradient programs that run as kernels, too, the K-th of N parts",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -96,6 +101,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         )
     if (part := part_of(config, "--rows")) is not None:
         keep(config, items, [item for item in items if not is_value_row(item) or is_in(part, item)])
+    if (part := part_of(config, "--devices")) is not None:
+        keep(config, items, [item for item in items if not is_on_device(item) or is_in(part, item)])
 
 
 def is_in(part: tuple[int, int], item: pytest.Item) -> bool:
@@ -113,7 +120,13 @@ def keep(config: pytest.Config, items: list[pytest.Item], chosen: list[pytest.It
 def is_further_mode(item: pytest.Item) -> bool:
     """Whether a test runs a gradient program in a mode beside the gradient, or with other options."""
     name = getattr(item, "originalname", item.name)
-    return "::TestGradients::" in item.nodeid and name not in FIRST
+    return "::TestGradients::" in item.nodeid and name not in FIRST and not is_on_device(item)
+
+
+def is_on_device(item: pytest.Item) -> bool:
+    """Whether a test runs a gradient program as kernels."""
+    name = getattr(item, "originalname", item.name)
+    return "::TestGradients::" in item.nodeid and name == "test_kernels"
 
 
 def is_value_row(item: pytest.Item) -> bool:
@@ -139,7 +152,7 @@ def program_of(item: pytest.Item) -> object:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Which part it was, for who runs it again."""
-    for option in ("--part", "--modes", "--rows"):
+    for option in ("--part", "--modes", "--rows", "--devices"):
         if (part := part_of(config, option)) is not None:
             terminalreporter.write_line(f"this was {option}={part[0]}/{part[1]}")
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from xdsl.dialects import arith, func, memref
+from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import ArrayAttr, FixedBitwidthType, IndexType, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -36,7 +36,11 @@ class KernelFigures:
     name: str
     line: int
     launches: tuple[int, ...]
-    """For each launch the line of the host's loop around it; 0 without."""
+    """For each launch the line of the innermost of the host's loops around it; 0 without."""
+    in_branch: tuple[bool, ...]
+    """Whether a condition decides of it, such as how many iterations are to be sorted."""
+    in_sort: tuple[bool, ...]
+    """Whether it is one in each pass of a sort, about log4 of what is sorted."""
     loads: int
     stores: int
     least: int
@@ -59,10 +63,14 @@ class KernelFigures:
     @property
     def launched(self) -> str:
         """How often it is launched."""
-        counts = Counter(self.launches)
-        alone = [str(counts.pop(0))] if 0 in counts else []
-        looped = [f"{n} an iteration of line {line}" for line, n in counts.items()]
-        return " + ".join([*alone, *looped])
+        counts = Counter(zip(self.launches, self.in_branch, self.in_sort, strict=True))
+        shown: list[str] = []
+        for (line, in_branch, in_sort), n in sorted(
+            counts.items(), key=lambda item: item[0][0] > 0
+        ):
+            each = [" a pass of a sort"] * in_sort + [f" an iteration of line {line}"] * (line > 0)
+            shown.append(f"{'up to ' * in_branch}{n}{', in'.join(each)}")
+        return " + ".join(shown)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -79,9 +87,16 @@ def figures_of(module: ModuleOp) -> tuple[KernelFigures, ...]:
     return tuple(figures(kernels[name], where) for name, where in launches.items())
 
 
-def line_of_loop(launch: Operation) -> int:
-    loops = enclosing_loops(launch)
-    return line(loops[0]) if loops else 0
+def around(launch: Operation) -> tuple[int, bool, bool]:
+    """Of a launch: the line of the loop that it is in, whether it is in a branch there, and in a sort."""
+    found = enclosing_loops(launch)
+    loops = [loop for loop in found if device.SORT not in loop.attributes]
+    parent, last = launch.parent_op(), loops[-1] if loops else None
+    in_branch = False
+    while parent is not None and parent is not last:
+        in_branch |= isinstance(parent, scf.IfOp)
+        parent = parent.parent_op()
+    return line(last) if last is not None else 0, in_branch, len(loops) < len(found)
 
 
 def line(op: Operation) -> int:
@@ -101,10 +116,13 @@ def figures(kernel: func.FuncOp, launches: Sequence[device.LaunchOp]) -> KernelF
         if device.space_of(op.memref.type) == device.SHARED
     ]
     atomic = ops_of_kind(kernel, device.AtomicAddOp)
+    lines, in_branch, in_sort = zip(*map(around, launches), strict=True)
     return KernelFigures(
         kernel.sym_name.data,
         line(kernel),
-        tuple(map(line_of_loop, launches)),
+        lines,
+        in_branch,
+        in_sort,
         sum(map(size_of, loads)),
         sum(map(size_of, stores)),
         sum(read.values()) + sum(written.values()),

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, i64
+from xdsl.dialects.builtin import IndexType, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import array, device
@@ -113,6 +113,9 @@ class SortedKernels:
             self.merge(self.places, self.other, width, some)
             # This one may find one run, which it copies.
             self.merge(self.other, self.places, host.sum(width, width), some)
+        passes = k.owner.parent_op()
+        assert passes is not None
+        passes.attributes[device.SORT] = UnitAttr()
 
     def name_owners(self, count: SSAValue) -> None:
         """Every iteration's owner, and the iterations as they come."""

@@ -7,9 +7,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from assembled_kernels import assembled_in_turn
 
 import mutad
 from mutad.runtime.emulated_driver import EmulatedDriver
+
+
+@pytest.fixture(autouse=True)
+def kernels_are_assembled(request: pytest.FixtureRequest) -> Iterator[None]:
+    """`ptxas` takes what tests run on the emulated device; today for those that have their turn."""
+    with assembled_in_turn(request.node.nodeid):
+        yield
 
 
 @pytest.fixture(params=["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])

@@ -14,8 +14,8 @@ from device_programs import waves
 import mutad
 from mutad.runtime import (
     cuda,
-    device_arrays,
     device_text,
+    dlpack,
     driver_functions,
     drivers,
     emulated_functions,
@@ -208,7 +208,7 @@ class Borrowed:
     """An array of ours that another library has taken, on the default stream."""
 
     def __init__(self, x: mutad.DeviceArray, driver: Driver) -> None:
-        self.held = device_arrays._Borrowed(x.__dlpack__(stream=1))
+        self.held = dlpack.Borrowed(x.__dlpack__(stream=1))
         self.address = self.held.managed.tensor.data
 
 
@@ -232,9 +232,9 @@ def test_memory_that_goes_waits_for_whoever_has_used_it() -> None:
 # Whether there is a device.
 
 Answers = dict[str, Any]
-LIBRARY: Answers = {"version": 12040, "init": 0, "count": 1, 75: 9, 76: 0, 115: 1}
+LIBRARY: Answers = {"version": 13000, "init": 0, "count": 1, 75: 9, 76: 0, 115: 1}
 MISSING: dict[str, tuple[Answers, str]] = {
-    "an old driver": ({"version": 11080}, r"knows CUDA 11\.8: update it to r525 \(CUDA 12\.0\)"),
+    "an old driver": ({"version": 12090}, r"knows CUDA 12\.9: update it to r580 \(CUDA 13\.0\)"),
     "no device": ({"init": 100}, r"finds no device: CUDA_VISIBLE_DEVICES='-1' is set"),
     "two versions": ({"init": 803}, "of different versions: reboot"),
     "a fork": ({"init": 3}, "multiprocessing's 'spawn'"),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import assembled_kernels
 import numpy as np
 import pytest
 from device_checks import assemble, assemble_all
@@ -56,6 +57,29 @@ def test_ptxas_takes_every_kernel(
         for kind, text in texts.items():
             assert ".extern" not in text
             assert not text or f".target {kind}" in text
+
+
+def test_what_runs_on_the_emulated_device_is_assembled_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(assembled_kernels, "SEEN", set())
+    seen = list[int]()
+    for _ in range(2):
+        with mutad.cuda.emulated(), assembled_kernels.assembled("here") as texts:
+            mutad.compile(bodies, opt=1, cache=False)(*map(mutad.device_array, np.ones((2, 8))))
+        seen.append(sum(text.count(".visible .entry") for text in texts))
+    assert seen[0] > 1
+    assert seen[1] == 0
+
+
+def test_what_the_assembler_refuses_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assembled_kernels, "SEEN", set())
+    monkeypatch.setattr(
+        assembled_kernels, "ptx_of", lambda *_, **__: ".version 8.0\n.target sm_90\nno\n"
+    )
+    with pytest.raises(AssertionError, match="ptxas"), mutad.cuda.emulated():
+        with assembled_kernels.assembled("here"):
+            mutad.compile(bodies, opt=1, cache=False)(*map(mutad.device_array, np.ones((2, 8))))
 
 
 def test_arrays_are_in_global_memory_and_what_is_only_read_is_cached() -> None:

@@ -98,6 +98,42 @@ def test_many_are_sorted_and_few_are_not() -> None:
     assert taken[2] - taken[1] == 2
 
 
+def lowered(z, row, bed, n):
+    for _ in range(n):
+        z *= 0.9
+        for r in range(row.size):
+            if z[row[r]] > bed[r]:
+                z[row[r]] = bed[r]
+    return (z * z).sum()
+
+
+@pytest.mark.parametrize("m", [100, sorted_kernels.FEWEST])
+def test_the_receipt_tells_branches_and_passes_of_sorts_from_what_each_step_launches(
+    m: int,
+) -> None:
+    """Few are looked at in order, many are sorted: a step launches one of both, the passes of a sort each."""
+    made = mutad.compile(lowered, grad=True, opt=1, cache=False)
+    rows = np.arange(m)[::-1].copy()
+    taken = list[int]()
+    with strict():
+        for n in (1, 3):
+            there = on_device((np.linspace(1, 2, m), rows, np.ones(m)))
+            before = drivers.begun["emulated"].launches
+            made.value_and_grad(*there, n, wrt="z")
+            taken.append(drivers.begun["emulated"].launches - before)
+        told = made.explain(*there, 3, wrt="z")
+    step = [
+        (in_branch, in_sort)
+        for k in told.kernels
+        for line, in_branch, in_sort in zip(k.launches, k.in_branch, k.in_sort, strict=True)
+        if line == lowered.__code__.co_firstlineno + 1
+    ]
+    fewest, passes = step.count((False, False)), np.ceil(np.log2(m) / 2)
+    most = fewest + step.count((True, False)) + passes * step.count((True, True))
+    assert fewest <= (taken[1] - taken[0]) / 2 <= most <= 4 * passes + 12
+    assert "up to 4 a pass of a sort, in an iteration of line" in str(told)
+
+
 @pytest.mark.usefixtures("few_are_many")
 def test_libraries_sort_in_their_work_area() -> None:
     case = DeviceCase(last_stays, lambda: given(last_stays, 40), ("primal",))

@@ -1,9 +1,9 @@
 """Gradient programs on a device: in place (`target="cuda:host"`), and on arrays of the device that is in use.
 
 Both are held against the CPU's code: cotangents, tangents, products, what is left of the arguments. What is
-refused says where, and what to do. `MUTAD_ON_DEVICES=programs` looks at one row of every program of every
-table, `MUTAD_ON_DEVICES=rows` at all of them; then no thread of any launch may race with another
-(`race_oracle`), which else is looked at for a part of the programs.
+refused says where, and what to do, and is in the list of `device_refusals`. `MUTAD_ON_DEVICES=programs` looks
+at one row of every program of every table, `MUTAD_ON_DEVICES=rows` at all of them; then no thread of any
+launch may race with another (`race_oracle`), which else is looked at for a part of the programs.
 """
 
 from __future__ import annotations
@@ -15,50 +15,63 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
+import pytest
+from assembled_kernels import assembled
+from device_refusals import OTHER, kind_of
 from gradient_oracle import GradientCase, GradientPrograms, Memory, assert_close, random_cotangent
 from on_device import on_device, on_host
 from python_oracle import arrays_in, run
 from race_oracle import watched
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 
 import mutad
 from mutad import Active, CompileError, Const, Duplicated
+from mutad.compiler.kernels.outline_kernels import OutlineKernels
 
 ASKED = os.environ.get("MUTAD_ON_DEVICES", "some")
 CPU_ONLY = {"memory", "parallel"}
 
 
 def device_cases(programs: GradientPrograms) -> list[GradientCase]:
-    """A few of the programs, always the same; or as many as are asked for."""
+    """A row of each program, of which `--devices` chooses another part each day; or all rows."""
     rows = programs.cases if ASKED == "rows" else programs.first
-    some = [c for c in rows if CPU_ONLY.isdisjoint(dict(c.options))]
-    if ASKED != "some":
-        return some
-    some.sort(key=lambda c: zlib.crc32(str(c).encode()))
-    return some[: max(1, len(some) // 40)]
+    return [c for c in rows if CPU_ONLY.isdisjoint(dict(c.options))]
 
 
-def check_kernels(case: GradientCase) -> None:
-    """The kernels give the cotangents of the CPU's code, in place and on a device; there all calls do."""
+def check_kernels(case: GradientCase) -> dict[str, str | None]:
+    """The kernels give the cotangents of the CPU's code, in place and on a device; there all calls do.
+
+    Returns why calls were refused, by the name of each that was tried; None for those that ran.
+    """
     bar = cotangent_of(case)
     wanted = pulled_back(case, case.compiled(opt=1), bar)
+    tried: dict[str, str | None] = {}
     try:
         found = pulled_back(case, case.compiled(opt=1, target="cuda:host"), bar)
     except CompileError as error:
         assert_located(error)
+        tried["in place"] = kind_of(error)
     else:
         assert_close(found, wanted, "kernels")
-    check_on_device(case)
+        tried["in place"] = None
+    return tried | check_on_device(case)
 
 
-def check_on_device(case: GradientCase) -> None:
+def calls_of(case: GradientCase) -> list[Callable[..., Any]]:
+    """What a device is asked for; what refuses the first of these refuses all."""
+    return [pulled_back, pulled_later, pushed_forward, *[multiplied] * case.is_scalar_valued]
+
+
+def check_on_device(case: GradientCase) -> dict[str, str | None]:
     """Calls on arrays of a device, real where there is one: all, where more is asked for than some."""
     bar = cotangent_of(case)
     function = case.compiled(opt=1)
-    calls = [pulled_back, pulled_later, pushed_forward]
-    calls += [multiplied] if case.is_scalar_valued else []
+    calls = calls_of(case)
     if ASKED == "some":  # and one of the others
         calls[1:] = [calls[1 + zlib.crc32(str(case).encode()) % (len(calls) - 1)]]
-    with device_for(case):
+    tried: dict[str, str | None] = {}
+    with device_for(case), assembled(str(case)):
         for call in calls:
             wanted = outcome(lambda: call(case, function, bar))
             found = outcome(lambda: call(case, function, bar, on_device))
@@ -66,9 +79,38 @@ def check_on_device(case: GradientCase) -> None:
                 assert isinstance(found, CompileError)
             elif isinstance(found, CompileError | TypeError):
                 assert_located(found)
-                return
+                tried[call.__name__] = kind_of(found)
+                if call is pulled_back:
+                    break
             else:
                 assert_close(found, wanted, call.__name__)
+                tried[call.__name__] = None
+    return tried
+
+
+class Outlined(BaseException):
+    """A program has become kernels."""
+
+
+def refusals_of(case: GradientCase) -> dict[str, str]:
+    """Why calls are refused, by their names: compiled as far as that says."""
+    outline = OutlineKernels.apply
+
+    def apply(self: OutlineKernels, ctx: Context, op: ModuleOp) -> None:
+        outline(self, ctx, op)
+        raise Outlined
+
+    bar, function, found = cotangent_of(case), case.compiled(opt=1, cache=False), dict[str, str]()
+    with mutad.cuda.emulated(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OutlineKernels, "apply", apply)
+        for call in calls_of(case):
+            try:
+                error = outcome(lambda: call(case, function, bar, on_device))
+            except Outlined:
+                continue
+            if isinstance(error, Exception) and (kind := kind_of(error)) != OTHER:
+                found[call.__name__] = kind  # another one: the CPU refuses it as well
+    return found
 
 
 @contextmanager
