@@ -8,6 +8,7 @@ from .block_sums import BlockSums
 from .check_spaces import CheckSpaces
 from .choose_loads import ChooseLoads
 from .count_on_device import CountOnDevice
+from .defer_raises import DeferRaises
 from .emulate_launches import EmulateLaunches
 from .fold_equal_yields import FoldEqualYields
 from .inspect_checks import InspectChecks
@@ -24,6 +25,7 @@ DEVICE_PASSES: tuple[type[ModulePass], ...] = (
     FoldEqualYields,
     ChooseLoads,
     InspectChecks,
+    DeferRaises,
     RunningSums,
     OutlineKernels,
     CheckSpaces,

@@ -13,6 +13,7 @@ def kernels(c: Compilation) -> None:
     from ..kernels.block_sums import BlockSums
     from ..kernels.check_spaces import CheckSpaces
     from ..kernels.choose_loads import ChooseLoads
+    from ..kernels.defer_raises import DeferRaises
     from ..kernels.fold_equal_yields import FoldEqualYields
     from ..kernels.inspect_checks import InspectChecks
     from ..kernels.outline_kernels import OutlineKernels
@@ -22,7 +23,7 @@ def kernels(c: Compilation) -> None:
     from ..transforms.hoist_invariants import HoistInvariants
 
     fixed = c.request.options.deterministic
-    choices = FoldEqualYields(), ChooseLoads(), InspectChecks(fixed)
+    choices = FoldEqualYields(), ChooseLoads(), InspectChecks(fixed), DeferRaises(fixed)
     # what blocks leave of a sum is allocated before the loop, so that a graph can replay it
     hoists = HoistInvariants(divisions=True), HoistAllocs()
     c.run(

@@ -20,20 +20,6 @@ def recurrence(u):
         u[i] += u[i - 1]  # here
 
 
-def raises_for_what_it_stores(u):
-    for i in range(u.size):
-        for _ in range(3):  # here
-            u[i] = 2 * u[i]
-            if u[i] > 100:
-                raise ValueError("large")
-
-
-def stores_where_it_looks(u, k):
-    for i in range(k.size):
-        k[k[i]] = i  # here
-        u[k[i]] = 1.0
-
-
 def recursive(u, n):
     if n > 0:
         recursive(u[1:], n - 1)
@@ -46,13 +32,6 @@ def printed(u):
 
 
 ROWS: tuple[tuple[Callable[..., Any], tuple[Any, ...], str, str], ...] = (
-    (
-        stores_where_it_looks,
-        (np.ones(4), np.arange(3)),
-        "what others have stored, and checks",
-        "boundscheck=False",
-    ),
-    (raises_for_what_it_stores, (np.ones(4),), "what it stores", "boundscheck=False"),
     (recursive, (np.ones(4), 2), "recursive", "write it as a loop"),
     (printed, (np.ones(4),), "the array is on the device", "outside of the compiled function"),
 )
