@@ -20,6 +20,26 @@ def recurrence(u):
         u[i] += u[i - 1]  # here
 
 
+def bound_to_a_row_or_its_square(u):
+    b = u[0]
+    for i in range(1, u.shape[0]):  # here
+        if u[i].sum() > b.sum():
+            b = u[i] * u[i]
+        u[:, 0] *= b
+        b *= 1.2
+    return (b * b).sum() + u.sum()
+
+
+def bound_to_a_copy_or_its_square(u):
+    b = u[0].copy()
+    for i in range(1, u.shape[0]):
+        if u[i].sum() > b.sum():
+            b = u[i] * u[i]
+        u[:, 0] *= b
+        b *= 1.2
+    return (b * b).sum() + u.sum()
+
+
 def recursive(u, n):
     if n > 0:
         recursive(u[1:], n - 1)
@@ -49,6 +69,18 @@ def test_what_is_refused(
     assert re.search(why, raised.value.message)
     assert re.search(way_out, raised.value.way_out or "")
     assert raised.value.span is not None
+
+
+def test_arrays_that_may_be_views_of_each_other_are_refused_and_copies_are_not() -> None:
+    u = np.linspace(0.1, 1, 25).reshape(5, 5)
+    compiled = mutad.compile(bound_to_a_row_or_its_square, grad=True, target="cuda:host", opt=1)
+    compiled(u.copy())
+    with pytest.raises(CompileError, match="one may be a view of another") as raised:
+        compiled.grad(u.copy())
+    assert "bind a copy" in (raised.value.way_out or "")
+    copied = mutad.compile(bound_to_a_copy_or_its_square, grad=True, target="cuda:host", opt=1)
+    here = mutad.compile(bound_to_a_copy_or_its_square, grad=True, opt=1)
+    assert copied.grad(u.copy()).tobytes() == here.grad(u.copy()).tobytes()
 
 
 def test_several_tangents_at_once_are_refused() -> None:
