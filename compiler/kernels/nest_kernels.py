@@ -62,6 +62,13 @@ def obstacle(
     `unless`: without ops of these kinds.
     """
     inside = [op for op in loop.walk() if not isinstance(op, unless)]
+    if any(isinstance(op, ad.PushOp | ad.PopOp) for op in inside):
+        return (
+            "how many values the gradient saves in an iteration of this loop is known only when it has run",
+            "ask for grad, value_and_grad or pullback, without fastmath, of a `for` loop that stores to "
+            "other arrays than it reads (o[i] = y, not x[i] = y): there a device counts before; or compile "
+            "the function for the CPU",
+        )
     if any(not may_run(op) for op in inside):
         return (
             "this loop does more in each iteration than a thread of a device can",

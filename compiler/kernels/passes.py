@@ -16,6 +16,7 @@ from .outline_kernels import OutlineKernels
 from .recognize_extremes import RecognizeExtremes
 from .running_sums import RunningSums
 from .save_bytes import SaveBytes
+from .size_tapes import SizeTapes
 from .tile_loads import TileLoads
 from .while_on_device import WhileOnDevice
 
@@ -24,6 +25,7 @@ DEVICE_PASSES: tuple[type[ModulePass], ...] = (
     SaveBytes,
     FoldEqualYields,
     ChooseLoads,
+    SizeTapes,
     InspectChecks,
     DeferRaises,
     RunningSums,
