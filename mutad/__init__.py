@@ -105,7 +105,8 @@ class _LazyCompiler:
         wanted: Any = None,
     ) -> tuple[bytes, dict[str, Any]]:
         if options["target"].startswith("cuda:sm_") and not options.get("driver"):
-            raise RuntimeError(not_called(options["target"]))
+            names = function.__code__.co_varnames
+            raise RuntimeError(not_called(options["target"], names, arguments))
         _import_compiler(cached=options["cache"])
         from .compiler import pipeline
 

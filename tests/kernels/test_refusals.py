@@ -46,13 +46,21 @@ def recursive(u, n):
     u *= 2.0
 
 
+def in_a_set(u):
+    seen = set()  # here
+    for i in range(u.size):
+        seen.add(int(10 * u[i]))
+    return len(seen)
+
+
 def printed(u):
     u *= 2.0
     print(u)  # here
 
 
 ROWS: tuple[tuple[Callable[..., Any], tuple[Any, ...], str, str], ...] = (
-    (recursive, (np.ones(4), 2), "recursive", "write it as a loop"),
+    (recursive, (np.ones(4), 2), "this function is recursive", "write it as a loop"),
+    (in_a_set, (np.ones(4),), "this list, dict or set grows", "an array of the size"),
     (printed, (np.ones(4),), "the array is on the device", "outside of the compiled function"),
 )
 
