@@ -105,7 +105,7 @@ class _LazyCompiler:
         wanted: Any = None,
     ) -> tuple[bytes, dict[str, Any]]:
         if options["target"].startswith("cuda:sm_") and not options.get("driver"):
-            names = function.__code__.co_varnames
+            names = getattr(getattr(function, "__code__", None), "co_varnames", ())
             raise RuntimeError(not_called(options["target"], names, arguments))
         _import_compiler(cached=options["cache"])
         from .compiler import pipeline
