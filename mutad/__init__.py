@@ -105,8 +105,7 @@ class _LazyCompiler:
         wanted: Any = None,
     ) -> tuple[bytes, dict[str, Any]]:
         if options["target"].startswith("cuda:sm_") and not options.get("driver"):
-            names = getattr(getattr(function, "__code__", None), "co_varnames", ())
-            raise RuntimeError(not_called(options["target"], names, arguments))
+            raise RuntimeError(not_called(options["target"], function, arguments))
         _import_compiler(cached=options["cache"])
         from .compiler import pipeline
 

@@ -145,11 +145,9 @@ def target_of(device: Driver, asked: str) -> str:
     return f"cuda:sm_{known[-1]}"
 
 
-def not_called(target: str, names: Iterable[str], keys: Iterable[str]) -> str:
-    """Why a function compiled for a device is not called on arrays of the host.
-
-    `names`, `keys`: of the arguments.
-    """
+def not_called(target: str, function: Any, keys: Iterable[str]) -> str:
+    """Why a function compiled for a device is not called on arrays of the host; `keys`: of its arguments."""
+    names = getattr(getattr(function, "__code__", None), "co_varnames", ())
     arrays = [name for name, key in zip(names, keys, strict=False) if "[" in key]
     made = f" (mutad.device_array({arrays[0]}))" if arrays else ""
     way_out = f"pass arrays of a device{made}"
