@@ -105,7 +105,7 @@ class _LazyCompiler:
         wanted: Any = None,
     ) -> tuple[bytes, dict[str, Any]]:
         if options["target"].startswith("cuda:sm_") and not options.get("driver"):
-            raise RuntimeError(not_called(options["target"]))
+            raise RuntimeError(not_called(options["target"], function, arguments))
         _import_compiler(cached=options["cache"])
         from .compiler import pipeline
 

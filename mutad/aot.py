@@ -245,6 +245,8 @@ def is_device(chosen: argparse.Namespace) -> bool:
     from .compiler.aot.option_values import WrongUsage
     from .runtime.options import DEVICES
 
+    if (chosen.target or "").startswith("cuda:sm_"):
+        chosen.target = chosen.target.removeprefix("cuda:")  # as `compile` names devices
     if not (chosen.target or "").startswith("sm_"):
         return False
     if chosen.target not in DEVICES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -144,9 +145,12 @@ def target_of(device: Driver, asked: str) -> str:
     return f"cuda:sm_{known[-1]}"
 
 
-def not_called(target: str) -> str:
-    """Why a function compiled for a device is not called on arrays of the host."""
-    way_out = "pass arrays of a device (mutad.device_array(u))"
+def not_called(target: str, function: Any, keys: Iterable[str]) -> str:
+    """Why a function compiled for a device is not called on arrays of the host; `keys`: of its arguments."""
+    names = getattr(getattr(function, "__code__", None), "co_varnames", ())
+    arrays = [name for name, key in zip(names, keys, strict=False) if "[" in key]
+    made = f" (mutad.device_array({arrays[0]}))" if arrays else ""
+    way_out = f"pass arrays of a device{made}"
     lacking = missing() if chosen is None else ""
     return (
         f"code for target={target!r} runs on a device: {f'{lacking}; ' if lacking else ''}{way_out}"

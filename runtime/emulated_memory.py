@@ -64,6 +64,7 @@ class EmulatedMemory(EmulatedHandles):
         """By size, blocks that were given back."""
         self.given = (ctypes.c_uint64 * (2 * GIVEN))()
         self.given_count = ctypes.c_uint64()
+        self.taking = False
 
     def cuMemAllocAsync(self, place: int, size: int, stream: int) -> None:
         if not size:
@@ -88,18 +89,28 @@ class EmulatedMemory(EmulatedHandles):
         stream.do(lambda: fill_with(block + self.shift, GARBAGE, size))
 
     def take_back(self) -> None:
-        """Blocks were given back by machine code: an array may go while an exception is on its way."""
-        count = self.given_count.value
-        for block, stream in zip(
-            self.given[: 2 * count : 2], self.given[1 : 2 * count : 2], strict=True
-        ):
-            if block not in self.blocks:
-                self.unexpected.append(ValueError(f"freed twice, or never allocated: {block:#x}"))
-                continue
-            size = self.blocks.pop(block)
-            self.spoil(block, size, self.known(stream, Stream))
-            self.free.setdefault(size, []).append(block)
-        self.given_count.value -= count
+        """Blocks were given back by machine code: an array may go while an exception is on its way.
+
+        Garbage that Python collects meanwhile comes here again: the first call takes what it gives back.
+        """
+        if self.taking:
+            return
+        self.taking, taken = True, 0
+        try:
+            while taken < min(self.given_count.value, GIVEN):
+                block, stream = self.given[2 * taken], self.given[2 * taken + 1]
+                taken += 1
+                self.take(block, stream)
+        finally:
+            self.given_count.value, self.taking = 0, False
+
+    def take(self, block: int, stream: int) -> None:
+        if block not in self.blocks:
+            self.unexpected.append(ValueError(f"freed twice, or never allocated: {block:#x}"))
+            return
+        size = self.blocks.pop(block)
+        self.spoil(block, size, self.known(stream, Stream))
+        self.free.setdefault(size, []).append(block)
 
     def host(self, address: int, size: int) -> int:
         """Where memory of the device is, all of which is allocated."""

@@ -104,7 +104,9 @@ def with_triple(text: str, cpu: str | None) -> Target:
     found = re.fullmatch(r"([a-z0-9_]+)(?:-[a-z0-9]+)?-(linux-[a-z]+)", text)
     if found is None or found[1] not in CPUS or found[2] not in SYSTEMS:
         triples = [f"{machine}-{system}" for machine in CPUS for system in SYSTEMS]
-        raise ValueError(f"--target {text}: use {', '.join(triples)}, or {', '.join(LEVELS)}")
+        raise ValueError(
+            f"--target {text}: use {', '.join(triples)}, or {', '.join(LEVELS)}, or a device: sm_90"
+        )
     if cpu == "native":
         raise ValueError("--cpu native: it is that of no --target")
     triple = f"{found[1]}-unknown-{found[2]}"

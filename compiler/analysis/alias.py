@@ -66,20 +66,21 @@ class AliasAnalysis:
 
     def same_view(self, a: SSAValue, b: SSAValue) -> bool:
         """True when `a` and `b` certainly are the same elements in the same order."""
-        a, b = strip_casts(a), strip_casts(b)
-        while a is not b:
-            va, vb = a.owner, b.owner
-            if not isinstance(va, array.AnyView) or not isinstance(vb, array.AnyView):
-                return False
-            if type(va) is not type(vb) or va.dims != vb.dims:
-                return False
-            if len(va.operands) != len(vb.operands):
-                return False  # views of arrays of other ranks
-            numbers = zip(va.operands[1:], vb.operands[1:], strict=True)
-            if any(affine(x) != affine(y) for x, y in numbers):
-                return False
-            a, b = strip_casts(va.source), strip_casts(vb.source)
-        return True
+        a, b = without_equal_views(a, b)
+        return a is b
+
+    def same_or_apart(self, a: SSAValue, b: SSAValue) -> bool:
+        """True when `a` and `b` are the same elements in the same order, or share none.
+
+        Of two merges of whole arrays, each element is at one place in both, whichever arrays they are.
+        """
+        a, b = without_equal_views(a, b)
+        if a is b:
+            return True
+        if not self.whole(a) or not self.whole(b):
+            return not self.may_alias(a, b)
+        pairs = ((x, y) for x in self.roots(a) for y in self.roots(b))
+        return not any(x is not y and self.interferes(x, y) for x, y in pairs)
 
     def permutation(self, loop: array.LoopOp) -> tuple[int | None, ...]:
         """For each carried slot the slot whose memref it takes over at the end of an iteration.
@@ -211,6 +212,22 @@ class AliasAnalysis:
                 reached[merge].add(root)
                 pending.extend((user, root) for user in users.get(merge, ()))
         self._groups = {m: frozenset(rs) for m, rs in reached.items()}
+
+
+def without_equal_views(a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """What two memrefs are views of, without those that choose the same elements of any array."""
+    a, b = strip_casts(a), strip_casts(b)
+    while a is not b:
+        va, vb = a.owner, b.owner
+        if not isinstance(va, array.AnyView) or not isinstance(vb, array.AnyView):
+            break
+        if type(va) is not type(vb) or va.dims != vb.dims or len(va.operands) != len(vb.operands):
+            break
+        numbers = zip(va.operands[1:], vb.operands[1:], strict=True)
+        if any(affine(x) != affine(y) for x, y in numbers):
+            break
+        a, b = strip_casts(va.source), strip_casts(vb.source)
+    return a, b
 
 
 def one_choice(a: SSAValue, b: SSAValue) -> list[tuple[SSAValue, SSAValue]] | None:

@@ -81,9 +81,10 @@ def parts(op: array.MapOp, dependence: Dependence) -> list[list[int]]:
     if len(found) > 1 and len(last) > 1:
         raise refusal(
             op,
-            "this statement writes several arrays that it also reads, each in its own order: that is no "
-            "kernel",
-            "assign to one array in each statement, or compile the function for the CPU",
+            "this writes several arrays that it also reads, and one may be a view of another, "
+            "which is known at run time only: threads of a kernel would meet in elements",
+            "where a name is bound to one of several arrays, bind a copy (b = u[i].copy()), or compile the "
+            "function for the CPU",
         )
     return [p for p in found if p not in last] + last
 
@@ -94,7 +95,7 @@ def together(op: array.MapOp, dependence: Dependence, j: int, k: int) -> bool:
     if form_of(op, [j]) != form_of(op, [k]):
         return False
     stored = op.out_kinds[j] == op.out_kinds[k] == "store"
-    same = dependence.alias.same_view(a, b)
+    same = dependence.alias.same_or_apart(a, b)
     return stored or same or not meet(op, a, b, dependence)
 
 

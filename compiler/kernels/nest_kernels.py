@@ -31,7 +31,7 @@ RUNS = (
 """Ops that a thread runs, besides scalar code."""
 
 CHECKS = (array.IndexOp, array.RaiseIfOp, array.CheckedIntOp)
-"""What must not fail in a kernel; a loop is refused for it where nothing else is in the way."""
+"""What must not fail in a kernel: `inspect_checks` and `defer_raises` have made the others by then."""
 
 SCALARS = ("arith.", "math.", "special.")
 
@@ -62,18 +62,18 @@ def obstacle(
     `unless`: without ops of these kinds.
     """
     inside = [op for op in loop.walk() if not isinstance(op, unless)]
+    if any(isinstance(op, ad.PushOp | ad.PopOp) for op in inside):
+        return (
+            "how many values the gradient saves in an iteration of this loop is known only when it has run",
+            "ask for grad, value_and_grad or pullback, without fastmath, of a `for` loop that stores to "
+            "other arrays than it reads (o[i] = y, not x[i] = y): there a device counts before; or compile "
+            "the function for the CPU",
+        )
     if any(not may_run(op) for op in inside):
         return (
             "this loop does more in each iteration than a thread of a device can",
             "take it apart into loops over elements and operations on whole arrays, or compile the function "
             "for the CPU",
-        )
-    if told is None and any(array.is_operation_that_may_raise(op) for op in inside):
-        return (
-            "the iterations of this loop need what others have stored, and checks in them depend on that: "
-            "the one thread that could run it cannot raise",
-            "compile it with boundscheck=False if its subscripts are in range, or compile the function for "
-            "the CPU",
         )
     if told is None:
         return (
@@ -91,9 +91,9 @@ def obstacle(
         )
     if any(array.is_operation_that_may_raise(op) for op in inside):
         return (
-            "this loop checks in each iteration what may raise an exception, and what it checks depends on "
-            "what it stores: a kernel cannot raise",
-            "compile it with boundscheck=False if its subscripts are in range, or compile the function for "
+            "this loop checks what it has stored, so one thread would have to run it, and it holds arrays "
+            "that one thread alone cannot have",
+            "check in a loop of its own, write it with whole arrays (slices), or compile the function for "
             "the CPU",
         )
     if any(role.name == "reduction" and role.checked is not None for role in told.cells.values()):

@@ -114,7 +114,7 @@ class OutlineKernels(ModulePass):
             if is_private(function):
                 raise refusal(
                     function,
-                    f"{function.sym_name.data} is recursive: a device runs no such function",
+                    "this function is recursive: a device runs no such function",
                     "write it as a loop, or compile it for the CPU",
                 )
         outliners = [Outliner(op, f, deterministic=self.deterministic) for f in functions]

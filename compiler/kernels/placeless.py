@@ -48,7 +48,7 @@ def refuse_placeless(
         if isinstance(op, array.AllocOp) and is_list(op, placement):
             raise refusal(
                 op,
-                "this list grows, and a kernel reads it: a device has no lists",
+                "this list, dict or set grows, and a kernel reads it: a device has none",
                 "use an array of the size that is needed, or compile the function for the CPU",
             )
         if touches and isinstance(op, memref.LoadOp | memref.StoreOp):

@@ -10,7 +10,8 @@ where they are, and all else of a program runs as it does without such a loop; `
 these are. Elements see the program's order, so their bits are the CPU's.
 
 Of nested loops the outermost one becomes a kernel that a thread can run as a whole: that is one launch. Kept
-on the host are loops with something else in them that becomes a kernel, that may raise, or that allocate.
+on the host are loops with something else in them that becomes a kernel, or that allocate. What may raise has
+been replaced (`defer_raises`).
 """
 
 from __future__ import annotations

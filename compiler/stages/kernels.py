@@ -13,21 +13,25 @@ def kernels(c: Compilation) -> None:
     from ..kernels.block_sums import BlockSums
     from ..kernels.check_spaces import CheckSpaces
     from ..kernels.choose_loads import ChooseLoads
+    from ..kernels.defer_raises import DeferRaises
     from ..kernels.fold_equal_yields import FoldEqualYields
     from ..kernels.inspect_checks import InspectChecks
     from ..kernels.outline_kernels import OutlineKernels
     from ..kernels.running_sums import RunningSums
+    from ..kernels.size_tapes import SizeTapes
     from ..kernels.tile_loads import TileLoads
     from ..transforms.hoist_allocs import HoistAllocs
     from ..transforms.hoist_invariants import HoistInvariants
 
-    fixed = c.request.options.deterministic
-    choices = FoldEqualYields(), ChooseLoads(), InspectChecks(fixed)
+    fixed, fast = c.request.options.deterministic, c.request.options.fastmath
+    choices = FoldEqualYields(), ChooseLoads(), SizeTapes(fast)
+    checks = InspectChecks(fixed), DeferRaises(fixed)
     # what blocks leave of a sum is allocated before the loop, so that a graph can replay it
     hoists = HoistInvariants(divisions=True), HoistAllocs()
     c.run(
         [
             *choices,
+            *checks,
             RunningSums(),
             OutlineKernels(fixed),
             *hoists,

@@ -97,24 +97,6 @@ func.func @kept_where_a_check_sees_what_is_stored(%x : memref<?xf64>) {
   func.return
 }
 
-// One thread runs it.
-// CHECK-LABEL: @where_iterations_meet
-// CHECK:         {raises}
-// CHECK:         array.index %{{.*}} sign "any" unchecked
-func.func @where_iterations_meet(%k : memref<4xindex>, %x : memref<?xf64>) {
-  %c0 = arith.constant 0 : index
-  %c4 = arith.constant 4 : index
-  %m = memref.dim %x, %c0 : memref<?xf64>
-  %t = array.loop %i to %c4 do {
-    %a = memref.load %k[%i] : memref<4xindex>
-    %b = array.index %a, %m axis 0 sign "any"
-    %v = memref.load %x[%i] : memref<?xf64>
-    memref.store %v, %x[%b] : memref<?xf64>
-    array.yield
-  }
-  func.return
-}
-
 // Iterations with one subscript have one owner.
 // CHECK-LABEL: @where_iterations_meet_in_one_element
 // CHECK:         {raises}
@@ -148,40 +130,35 @@ func.func @kept_where_another_iteration_stores_a_subscript(%k : memref<4xindex>)
   func.return
 }
 
-// A `while` that one thread runs ends where a check fails, and integers that do not fit are looked for.
-// CHECK-LABEL: @until
+// Products of Python's integers, too; what follows a check that fails is not looked at.
+// CHECK-LABEL: @products
 // CHECK:         array.loop
-// CHECK:           array.index %{{.*}} sign "nonneg" unchecked
-// CHECK:           %more = arith.cmpf olt
-// CHECK:           %[[FINE:.*]] = arith.cmpi eq,
-// CHECK:           %[[BOTH:.*]] = arith.andi %more, %[[FINE]]
-// CHECK:           array.condition %[[BOTH]]
-// CHECK-NOT:       array.checked_add
+// CHECK:           arith.muli
+// CHECK:           arith.divsi
+// CHECK:           scf.if %{{.*}} {
+// CHECK:             memref.store %{{.*}}, %[[FAILED:.*]][]
+// CHECK:           %[[F:.*]] = memref.load %[[FAILED]][]
+// CHECK:           %[[FINE:.*]] = arith.cmpi eq, %[[F]]
+// CHECK:           scf.if %[[FINE]] {
+// CHECK:             memref.load %k[%
 // CHECK:         scf.if
-// CHECK:         array.checked_add
+// CHECK:           array.checked_mul
 // CHECK:         {raises}
-// CHECK-NOT:     array.checked_add
-func.func @until(%u : memref<?xf64>, %x : f64) -> index {
+// CHECK-NOT:     array.checked_mul
+func.func @products(%k : memref<?xindex>, %x : memref<4xf64>) {
   %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %i = memref.alloca() : memref<index>
-  %n = memref.dim %u, %c0 : memref<?xf64>
-  memref.store %c0, %i[] : memref<index>
-  %trips = array.loop %k while {
-  ^bb0(%l: index):
-    %at = memref.load %i[] : memref<index>
-    %j = array.index %at, %n axis 0 sign "nonneg"
-    %y = memref.load %u[%j] : memref<?xf64>
-    %more = arith.cmpf olt, %y, %x : f64
-    array.condition %more
-  } do {
-    %old = memref.load %i[] : memref<index>
-    %new = array.checked_add %old, %c1
-    memref.store %new, %i[] : memref<index>
+  %c4 = arith.constant 4 : index
+  %m = memref.dim %k, %c0 : memref<?xindex>
+  %t = array.loop %i to %c4 do {
+    %a = array.checked_mul %i, %m
+    %b = array.index %a, %m axis 0 sign "any"
+    %c = memref.load %k[%b] : memref<?xindex>
+    %d = array.checked_mul %c, %c
+    %v = array.cast %d : index -> f64
+    memref.store %v, %x[%i] : memref<4xf64>
     array.yield
   }
-  %r = memref.load %i[] : memref<index>
-  func.return %r : index
+  func.return
 }
 
 // Nothing around changes what it sees: it looks once, where there are elements. A branch that only stores is

@@ -79,6 +79,40 @@ def test_the_same_view_written_twice_is_the_same() -> None:
     assert alias.may_alias(v["row"], v["other"])
 
 
+MERGED = """
+func.func @f(%a : memref<?xf64>, %b : memref<?xf64>, %c : memref<?xf64>, %p : i1, %n : index)
+    attributes {overlaps = [[0, 2]]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %either = scf.if %p -> (memref<?xf64>) {
+    scf.yield %a : memref<?xf64>
+  } else {
+    scf.yield %b : memref<?xf64>
+  }
+  %of_a = array.view %a[%c1] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64>
+  %of_either = array.view %either[%c1] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64>
+  %first = array.view %either[%c0] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64>
+  %view = scf.if %p -> (memref<?xf64>) {
+    scf.yield %of_a : memref<?xf64>
+  } else {
+    scf.yield %b : memref<?xf64>
+  }
+  func.return
+}
+"""
+
+
+def test_a_merge_of_arrays_is_one_of_them_or_apart_from_it() -> None:
+    function = parse(MERGED)
+    v, alias = values(function), AliasAnalysis(function)
+    assert alias.same_or_apart(v["a"], v["either"])
+    assert alias.same_or_apart(v["of_a"], v["of_either"])
+    assert not alias.same_view(v["a"], v["either"])
+    assert not alias.same_or_apart(v["of_a"], v["first"])  # one place later
+    assert not alias.same_or_apart(v["a"], v["view"])  # a part of it
+    assert not alias.same_or_apart(v["c"], v["either"])  # may overlap by any number of places
+
+
 def test_a_step_known_at_run_time_makes_a_dimension_nonlinear_not_wrong() -> None:
     v = values(parse(VIEWS))
     owner = v["x"].owner

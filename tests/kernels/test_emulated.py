@@ -35,6 +35,68 @@ def test_values_and_gradients_are_the_hosts(
         close(found, wanted)
 
 
+def best_so_far(u, v, n):
+    b = u.copy()
+    for _ in range(n):
+        u = np.sin(u) * 1.5 * v
+        if u.sum() > b.sum():
+            b = u
+    return (b * b).sum()
+
+
+def squared_at_times(u, v, n):
+    for i in range(n):
+        if i % 3 == 1:
+            u = u * v
+        u *= 1.5
+        u[1:] *= v[:-1]
+    return (u * u).sum()
+
+
+def of_two_or_its_own(u, v, n):
+    w = u
+    for i in range(n):
+        if i % 2 == 1:
+            w = u * w
+        elif i % 4 == 2:
+            w = v
+        w[1:] += u[:-1] * v[1:]
+        u *= w
+    return (u * u * v * w).sum()
+
+
+def a_row_or_another(u, v, n):
+    b = u[0]
+    for i in range(1, n):
+        if u[i].sum() > b.sum():
+            b = u[i]
+        b *= 1.2 * v[0]
+        u[i] *= b
+    return (b * b).sum() + u.sum()
+
+
+BOUND_UNDER_IF: tuple[tuple[Callable[..., Any], Arguments], ...] = (
+    (best_so_far, lambda: (np.abs(waves(30)), 1 + waves(30) / 9, 5)),
+    (squared_at_times, lambda: (waves(30), 1 + waves(30) / 9, 5)),
+    (of_two_or_its_own, lambda: (waves(12), waves(12) / 2, 6)),
+    (a_row_or_another, lambda: (waves(5, 4), 1 + waves(5, 4) / 9, 5)),
+)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"), BOUND_UNDER_IF, ids=[p[0].__name__ for p in BOUND_UNDER_IF]
+)
+def test_arrays_bound_under_a_condition(function: Callable[..., Any], arguments: Arguments) -> None:
+    here = mutad.compile(function, grad=True, opt=1)
+    there = mutad.compile(function, grad=True, target="cuda:host", opt=1)
+    given, plain = arguments(), arguments()
+    value, gradients = there.value_and_grad(*given, wrt=("u", "v"))
+    close(value, function(*arguments()))
+    _, wanted = here.value_and_grad(*plain, wrt=("u", "v"))
+    for found, other in zip((*gradients, *given), (*wanted, *plain), strict=True):
+        close(found, other)
+
+
 def overwritten_by_a_later_kernel(a, b):
     b[:] = a * a
     a[:] = -a

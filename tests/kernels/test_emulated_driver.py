@@ -229,6 +229,27 @@ def test_memory_that_goes_waits_for_whoever_has_used_it() -> None:
         np.testing.assert_allclose(kept.copy_to_host(), wanted, rtol=1e-14)
 
 
+def test_memory_that_goes_while_memory_is_taken_back_goes_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As where Python collects garbage in between."""
+    f = mutad.compile(squared, grad=True, opt=1)
+    with emulated() as emulation:
+        taken = emulation.take
+
+        def collecting(block: int, stream: int) -> None:
+            emulation.take_back()
+            taken(block, stream)
+
+        monkeypatch.setattr(emulation, "take", collecting)
+        u = waves(64)
+        for _ in range(3):
+            f.grad(mutad.device_array(u), 0.5)
+        there = mutad.device_array(u)
+        assert there.copy_to_host().tobytes() == u.tobytes()
+        assert emulation.unexpected == []
+
+
 # Whether there is a device.
 
 Answers = dict[str, Any]

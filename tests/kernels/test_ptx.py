@@ -152,7 +152,7 @@ def test_code_for_a_device_is_not_called() -> None:
     available = mutad.cuda.is_available()
     assert not available
     assert available.reason in str(available)
-    assert "pass arrays of a device" in str(raised.value)
+    assert "pass arrays of a device (mutad.device_array(x))" in str(raised.value)
 
 
 def largest_again(z, w, steps):
