@@ -18,13 +18,12 @@ from functools import cache
 from pathlib import Path
 
 KINDS = {
-    "grows": "this list grows",
+    "grows": "grows, and a kernel reads it",
     "recursive": "is recursive",
-    "orders": "each in its own order",
-    "checks": "checks in them depend on that",
-    "raises": "a kernel cannot raise",
     "needs": "arrays that one thread alone cannot have",
     "does more": "does more in each iteration than a thread",
+    "saves": "is known only when it has run",
+    "views": "one may be a view of another",
     "variable": "a variable here and an element of an array there",
     "host": "where Python runs",
     "outside": "is an array of the host",
