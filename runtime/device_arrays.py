@@ -169,8 +169,9 @@ def is_device(value: Any) -> bool:
         return False
     if hasattr(kind, "__dlpack_device__") and hasattr(kind, "__dlpack__"):
         return int(value.__dlpack_device__()[0]) in (CUDA, MANAGED)
+    own = getattr(value, "__dict__", None)
     has = hasattr(kind, "__cuda_array_interface__")
-    has = has or "__cuda_array_interface__" in getattr(value, "__dict__", ())
+    has = has or (isinstance(own, dict) and "__cuda_array_interface__" in own)
     return has and interface_of(value) is not None
 
 

@@ -212,12 +212,14 @@ func.func @out_of_a_condition(%x : f64, %a : memref<?xf64>, %more : i1) {
 
 // CHECK-LABEL: @kept_in_a_condition_whose_extent_changes
 // CHECK:         array.loop
-// CHECK:           %t = array.alloc(%j)
+// CHECK:           %t = array.alloc(%size)
 func.func @kept_in_a_condition_whose_extent_changes(%x : f64, %more : i1) {
   %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
   %trips = array.loop %i while {
   ^bb0(%j : index):
-    %t = array.alloc(%j) : memref<?xf64>
+    %size = arith.addi %j, %c1 : index
+    %t = array.alloc(%size) : memref<?xf64>
     memref.store %x, %t[%c0] : memref<?xf64>
     array.condition %more
   } do {

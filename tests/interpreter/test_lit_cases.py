@@ -40,6 +40,9 @@ NO_PROGRAM = {
     "saved_forward": "returns tapes",
     "saved_backward": "takes tapes",
     "what_is_handed_on_counts": "returns a tape",
+    "kept_where_another_half_pops": "returns a tape",
+    "what_the_entry_has_found_is_known_before_the_loop": "the entry has found that it does not raise",
+    "what_ends_a_loop_is_fetched": "may not end",
 }
 """Functions that nobody can run, with the reason."""
 RULES_OF_NOTHING = ("call-with-rule.mlir", "call-with-tangent.mlir")
