@@ -6,9 +6,9 @@ BIN    := $(VENV)/bin
 PYTHONS ?= 3.11 3.12 3.13 3.14
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 PART   ?= today/48
-MODES  ?= today/12
-ROWS   ?= today/2
-DEVICES ?= today/32
+MODES  ?= today/16
+ROWS   ?= today/3
+DEVICES ?= today/48
 REACH  ?= --cov=compiler/frontend --cov-report=term
 
 # Tests start hundreds of processes, which read compiled modules rather than compile them again.
