@@ -102,7 +102,7 @@ class DeviceNumbers:
         for op in parts:
             for value in op.results:
                 users = {above_in(block, use.operation) for use in value.uses}
-                if any(parts.get(user) != parts[op] for user in users):
+                if any(user is not None and parts.get(user) != parts[op] for user in users):
                     self.reserve(value, value.type)
 
     # The host's side.
@@ -352,10 +352,9 @@ def is_number(op: Operation, moving: set[SSAValue]) -> bool:
     return isinstance(op, (device.PutOp, *PLAIN)) or is_scalar(op)
 
 
-def above_in(block: Block, op: Operation) -> Operation:
-    """The op of a block that an op is in."""
-    while op.parent is not block:
-        above = op.parent_op()
-        assert above is not None
-        op = above
-    return op
+def above_in(block: Block, op: Operation) -> Operation | None:
+    """The op of a block that an op is in; None for what a pass has left behind, in no function."""
+    above: Operation | None = op
+    while above is not None and above.parent is not block:
+        above = above.parent_op()
+    return above
