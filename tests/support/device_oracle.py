@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -51,10 +51,10 @@ def check_kernels(case: GradientCase) -> dict[str, str | None]:
         found = pulled_back(case, case.compiled(opt=1, target="cuda:host"), bar)
     except CompileError as error:
         assert_located(error)
-        tried["in place"] = kind_of(error)
+        tried["in_place"] = kind_of(error)
     else:
         assert_close(found, wanted, "kernels")
-        tried["in place"] = None
+        tried["in_place"] = None
     return tried | check_on_device(case)
 
 
@@ -103,6 +103,11 @@ def refusals_of(case: GradientCase) -> dict[str, str]:
     bar, function, found = cotangent_of(case), case.compiled(opt=1, cache=False), dict[str, str]()
     with mutad.cuda.emulated(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(OutlineKernels, "apply", apply)
+        in_place = case.compiled(opt=1, cache=False, target="cuda:host")
+        with suppress(Outlined):
+            error = outcome(lambda: pulled_back(case, in_place, bar))
+            if isinstance(error, Exception) and (kind := kind_of(error)) != OTHER:
+                found["in_place"] = kind
         for call in calls_of(case):
             try:
                 error = outcome(lambda: call(case, function, bar, on_device))

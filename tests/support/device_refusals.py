@@ -85,11 +85,15 @@ def assert_as_listed(program: str, tried: Mapping[str, str | None]) -> None:
 
 
 def relist(program: str, found: Mapping[str, str]) -> None:
-    """Write what the list has of a program; `found` is by the call, and all calls are as the first is."""
+    """Write what the list has of a program; `found` is by the call.
+
+    What is refused in place and of `pulled_back`, for one reason, is refused as a whole.
+    """
     others = {
         n: kind for n, kind in listed().items() if n != program and not n.startswith(f"{program}.")
     }
     first = found.get("pulled_back")
+    first = first if first == found.get("in_place") else None
     own = (
         {f"{program}.{call}": kind for call, kind in found.items()}
         if first is None
