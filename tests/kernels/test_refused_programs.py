@@ -50,11 +50,13 @@ def test_what_is_not_as_listed_fails(program: str, call: str, kind: str | None, 
 
 def test_a_program_is_listed_again(some: dict[str, str]) -> None:
     relist("test_b.two", {})
-    relist("test_b.three", {"pulled_back": "grows", "pulled_later": "grows"})
+    relist("test_b.three", dict.fromkeys(("in_place", "pulled_back", "pulled_later"), "grows"))
+    relist("test_c.apart", {"pulled_back": "outside"})
     relist("test_c.new", {"multiplied": "host"})
     assert listed() == {
         "test_a.one": "grows",
         "test_b.three": "grows",
+        "test_c.apart.pulled_back": "outside",
         "test_c.new.multiplied": "host",
     }
 
