@@ -55,8 +55,6 @@ class Compilation:
         self.symbols: dict[str, str] = {}
         self.llvm: str
         self.object_code: bytes
-        self.one_pattern = False
-        """Whether the Jacobian of the primal has the same pattern everywhere."""
         self.image: dict[str, Any] | None = None
         """The module that a driver loads, and the names of its kernels."""
 

@@ -41,8 +41,6 @@ from .vjp import Back, vjp
 if TYPE_CHECKING:
     from .dispatch import Dispatcher
 
-MANY = 16
-"""So many patterns are remembered of the code for one kind of arguments."""
 ROUNDING = 1e3
 """So many units of rounding a product may differ from the matrix's before the pattern is found anew."""
 
@@ -165,8 +163,8 @@ def jacobian_sparsity(
 
 def pattern_by(start: Start, values: tuple[Any, ...], mode: str) -> tuple[Any, Sparsity]:
     """What the plain call returns, and the pattern."""
-    pattern = pattern_at(products_of(start, values, mode))
-    return plainly(start.dispatcher, values), pattern
+    found = detected(products_of(start, values, mode))
+    return plainly(start.dispatcher, values), found
 
 
 def sparse_hessian(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, sparsity: Any) -> Any:
@@ -215,34 +213,6 @@ def products_of(start: Start, values: tuple[Any, ...], mode: str) -> Products:
 
 
 # Patterns.
-
-
-def pattern_at(products: Products) -> Sparsity:
-    """The pattern at the arguments, which is found once where no float changes it."""
-    start = products.start
-    primal = start.dispatcher.specialize(start.values)
-    key = decisive(products) if primal.metadata["one_pattern"] else None
-    if key is None:
-        return detected(products)
-    if key not in primal.patterns:
-        if len(primal.patterns) >= MANY:
-            primal.patterns.clear()
-        primal.patterns[key] = detected(products)
-    return primal.patterns[key]
-
-
-def decisive(products: Products) -> Any:
-    """What such a pattern depends on: what is asked for, extents, integers. None if others are given."""
-    start, of_values = products.start, list[Any]()
-    for value in start.values:
-        if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
-            held = None if value.dtype.kind == "f" else value.tobytes()
-            of_values.append((value.shape, held))
-        elif isinstance(value, float | int | np.generic):
-            of_values.append(None if is_float(value) else int(value))
-        else:
-            return None
-    return type(products), products.modes, start.wrt, *of_values
 
 
 def detected(products: Products) -> Sparsity:
@@ -301,7 +271,7 @@ def given(products: Products, sparsity: Any) -> Sparsity:
 def matrix_of(products: Products, sparsity: Any) -> Any:
     """The Jacobian in CSC form, of float64."""
     if isinstance(sparsity, str) and sparsity == "auto":
-        return certain(products, pattern_at(products))
+        return certain(products, detected(products))
     known = given(products, sparsity)
     try:
         matrix, agrees = checked(products, known)

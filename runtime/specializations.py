@@ -23,8 +23,6 @@ class Specialization:
     """Kind of call -> callable of all arguments by position."""
     kernels: Any = None
     """Those of a device that its code launches, as long as it is there."""
-    patterns: dict[Any, Any] = field(default_factory=dict[Any, Any])
-    """Those of Jacobians that are the same at all floats: by what they depend on (`sparse_jacobians`)."""
     seeds: list[Any] | None = None
     """The cotangents that the code takes where the gradient of one float is asked for, once that is known."""
 

@@ -161,7 +161,6 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
         "gradient": c.gradient.as_metadata() if c.gradient is not None else None,
         "tangents": c.tangents.as_metadata() if c.tangents is not None else None,
         "record": c.kernel.result_slots[-1] + 1 if c.request.mode == "vjp" else None,
-        "one_pattern": c.one_pattern,
         "retries": retries(c.module),
         "lanes": c.request.options.lanes,
         "streams": c.request.options.lanes > 1 and streams(c.module),

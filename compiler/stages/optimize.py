@@ -7,7 +7,6 @@ import platform
 from xdsl.dialects import func
 
 from ..analysis.effects import is_private
-from ..analysis.one_pattern import has_one_pattern
 from ..compilation import Compilation
 from ..derivative.drop_guards import DropGuards
 from ..pass_order import FOR_KERNELS, OPTIMIZE, with_options
@@ -22,7 +21,6 @@ def optimize(c: Compilation) -> None:
     r = c.request
     if r.mode == "primal":
         expand_derivatives(c)
-        c.one_pattern = has_one_pattern(c.module.walk())
     if r.options.fastmath:
         c.run([DropGuards(unchecked=True)])
     elif r.mode in RETRIED and not (r.options.guards or r.options.sanitize or r.options.launched):

@@ -11,7 +11,7 @@ from scipy.sparse import csc_array, csr_matrix, issparse
 from scipy.sparse.linalg import splu
 
 import mutad
-from mutad.runtime import keys, memory, sparse_jacobians
+from mutad.runtime import keys, memory
 from mutad.runtime.colouring import coloured
 
 RNG = np.random.default_rng(5)
@@ -596,65 +596,3 @@ def test_no_row_has_a_colour_twice(name: str) -> None:
     for colour in range(int(colours.max(initial=-1)) + 1):
         assert dense[:, colours == colour].sum(axis=1).max() <= 1
     assert colours.max(initial=-1) + 1 <= most
-
-
-def of_steps(u, k, where, steps):
-    for _ in range(steps):
-        u[1:-1] += k * np.exp(u[1:-1]) * (u[:-2] - 2.0 * u[1:-1] ** 2 + u[2:])
-    return u[where] * u[where]
-
-
-def of_larger(u, k):
-    return np.maximum(u[1:] - u[:-1], 0.0) * k
-
-
-def of_integers(u, k):
-    return u * u[(k * u).astype(np.int64)]
-
-
-def entries(function: Any, *args: Any) -> set[tuple[int, int]]:
-    own = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
-    found = function.jacobian(*own, sparsity="auto").tocoo()
-    return {*zip(found.row.tolist(), found.col.tolist(), strict=True)}
-
-
-def test_what_no_float_changes_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At zeros, too, where partials are zero; again for other extents, integers, subscripts."""
-    looked: list[Any] = []
-    probed = sparse_jacobians.probed
-    monkeypatch.setattr(sparse_jacobians, "probed", lambda p: looked.append(p) or probed(p))
-    f, where = made(of_steps), np.array([3, 4, 9])
-    for u in (np.zeros(12), RNG.uniform(size=12), np.full(12, np.inf)):
-        want = {(i, j) for i, at in enumerate(where) for j in range(at - 2, at + 3)}
-        assert entries(f, u, 0.1, where, 2) == want
-        dense = f.jacobian(u.copy(), 0.1, where, 2)
-        np.testing.assert_array_equal(
-            f.jacobian(u.copy(), 0.1, where, 2, sparsity="auto").toarray(), dense
-        )
-    assert len(looked) == 1
-    entries(f, np.zeros(12), 0.1, where, 1)
-    entries(f, np.zeros(13), 0.1, where, 2)
-    assert entries(f, np.zeros(12), 0.1, where[:2], 2) == {k for k in want if k[0] < 2}
-    assert entries(f, np.zeros(12), 0.1, where - 1, 2) == {(i, j - 1) for i, j in want}
-    assert len(looked) == 5
-
-
-def test_what_floats_change_is_found_anew() -> None:
-    larger, integers = made(of_larger), made(of_integers)
-    assert entries(larger, np.array([1.0, 2.0, 3.0]), 1.0) == {(0, 0), (0, 1), (1, 1), (1, 2)}
-    assert entries(larger, np.array([3.0, 2.0, 1.0]), 1.0) == set()
-    assert entries(integers, np.array([1.0, 2.0, 0.5]), 1.0) == {
-        (0, 0),
-        (0, 1),
-        (1, 1),
-        (1, 2),
-        (2, 0),
-        (2, 2),
-    }
-    assert entries(integers, np.array([1.0, 2.0, 0.5]), 0.0) == {
-        (0, 0),
-        (1, 0),
-        (1, 1),
-        (2, 0),
-        (2, 2),
-    }
