@@ -596,3 +596,21 @@ def test_no_row_has_a_colour_twice(name: str) -> None:
     for colour in range(int(colours.max(initial=-1)) + 1):
         assert dense[:, colours == colour].sum(axis=1).max() <= 1
     assert colours.max(initial=-1) + 1 <= most
+
+
+def test_zeros_of_one_call_are_no_zeros_of_the_next() -> None:
+    """A factor that is zero hides the entries of the other one, where nothing else tells floats apart."""
+
+    def product(x):
+        return (x[:-1] * x[1:] ** 3).sum()
+
+    def quotient(x, y):
+        return x[1:] / y[1:] * (x[:-1] / y[:-1])
+
+    f, g, x = made(product), made(quotient), np.arange(1.0, 6.0)
+    for at in (np.zeros(5), x + 1.0, np.zeros(5), x[::-1].copy()):
+        found = f.hessian(at, sparsity="auto").toarray()
+        np.testing.assert_allclose(found, f.hessian(at), rtol=1e-14)
+        for wrt in ("x", "y"):
+            found = g.jacobian(at, x, wrt=wrt, sparsity="auto").toarray()
+            np.testing.assert_allclose(found, g.jacobian(at, x, wrt=wrt), rtol=1e-14)
