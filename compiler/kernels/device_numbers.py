@@ -39,6 +39,7 @@ from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis
 from ..analysis.effects import mark_overlaps, sharing
 from ..analysis.replays import COMPUTED, is_scalar, only_raises
+from ..analysis.views import is_memref
 from .count_on_device import on_device
 from .kernel import Kernel, Writer, describe, essence
 
@@ -338,7 +339,7 @@ def variable_of(op: Operation) -> SSAValue:
 def is_number(op: Operation, moving: set[SSAValue]) -> bool:
     """Whether an op is of numbers that differ between iterations; `moving` has their variables, too."""
     if isinstance(op, scf.IfOp):
-        if only_raises(op):
+        if only_raises(op) or chooses_array(op):
             return False
         return any(is_number(inner, moving) for inner in every_op(op)[1:]) or op.cond in moving
     if isinstance(op, array.ConditionOp):
@@ -350,6 +351,23 @@ def is_number(op: Operation, moving: set[SSAValue]) -> bool:
     if moving.isdisjoint(op.operands):
         return False
     return isinstance(op, (device.PutOp, *PLAIN)) or is_scalar(op)
+
+
+def may_be_written(op: Operation, moving: set[SSAValue]) -> bool:
+    """Whether `Numbers` has a way to compute what is neither a variable nor a check, with the host's bits."""
+    if isinstance(op, scf.IfOp):
+        return not chooses_array(op)
+    if isinstance(op, scf.YieldOp | device.FetchOp | device.PutOp):
+        return True
+    if isinstance(op, COMPUTED):
+        return not moving.isdisjoint(op.results)
+    exact = op.dialect_name() not in ("math", "special") or isinstance(op, EXACT)
+    return is_scalar(op) and exact
+
+
+def chooses_array(op: scf.IfOp) -> bool:
+    """Whether the branch taken decides which array is used behind it: the host has to know that."""
+    return any(map(is_memref, op.results))
 
 
 def above_in(block: Block, op: Operation) -> Operation | None:

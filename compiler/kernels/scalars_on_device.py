@@ -74,8 +74,8 @@ from ...dialects import array, device
 from ...dialects.within import every_op
 from ..analysis.alias import enclosing_loops
 from ..analysis.carried_cells import cell_of, is_outside
-from ..analysis.replays import COMPUTED, beside_exceptions, is_scalar
-from .device_numbers import EXACT, DeviceNumbers, is_number
+from ..analysis.replays import COMPUTED, beside_exceptions
+from .device_numbers import DeviceNumbers, is_number, may_be_written
 from .kernel import Writer, element_of
 from .saved_scalars import arrays_of_host, loops_touching, move
 
@@ -275,12 +275,7 @@ def may_be_number(op: Operation, moving: set[SSAValue], held: Collection[SSAValu
         return False
     if isinstance(op, array.IndexOp) and array.is_operation_that_may_raise(op):
         return False
-    if isinstance(op, scf.IfOp | scf.YieldOp | device.FetchOp | device.PutOp):
-        return True
-    if isinstance(op, COMPUTED):
-        return not moving.isdisjoint(op.results)
-    exact = op.dialect_name() not in ("math", "special") or isinstance(op, EXACT)
-    return is_scalar(op) and exact
+    return may_be_written(op, moving)
 
 
 def is_variable(variable: SSAValue) -> bool:

@@ -110,9 +110,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...dialects import array, device
 from ...dialects.within import every_op
 from ..analysis.carried_cells import cell_of, is_outside
-from ..analysis.replays import COMPUTED, is_scalar, may_be_replayed
+from ..analysis.replays import COMPUTED, may_be_replayed
 from .count_on_device import on_device
-from .device_numbers import EXACT, DeviceNumbers, is_fine, is_number
+from .device_numbers import DeviceNumbers, is_fine, is_number, may_be_written
 from .kernel import Writer, element_of
 
 FITS = 1 << 61
@@ -210,12 +210,7 @@ def may_be_number(op: Operation, loop: array.LoopOp, moving: set[SSAValue]) -> b
         return counts(op, loop)
     if raises_late(op, loop) or isinstance(op, array.RaiseIfOp):
         return False
-    if isinstance(op, scf.IfOp | scf.YieldOp | device.FetchOp | device.PutOp):
-        return True
-    if isinstance(op, COMPUTED):
-        return not moving.isdisjoint(op.results)
-    exact = op.dialect_name() not in ("math", "special") or isinstance(op, EXACT)
-    return is_scalar(op) and exact
+    return may_be_written(op, moving)
 
 
 def is_variable(variable: SSAValue, loop: array.LoopOp) -> bool:

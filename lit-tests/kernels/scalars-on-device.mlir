@@ -183,6 +183,27 @@ func.func @kept_where_a_number_decides_on_launches(%u : !u, %n : index) {
   func.return
 }
 
+// CHECK-LABEL: func.func @kept_where_a_number_decides_on_an_array
+// CHECK:         %x = device.fetch
+// CHECK:         %w = scf.if %is -> (memref<?xf64, 1 : i64>) {
+// CHECK:         device.launch @steps blocks(%c1) (%w : memref<?xf64, 1 : i64>)
+func.func @kept_where_a_number_decides_on_an_array(%u : !u, %v : !u, %n : index) {
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f64
+  %trips = array.loop %i to %n do {
+    %x = device.fetch %u[%c1] : !u -> f64
+    %is = arith.cmpf ogt, %x, %zero : f64
+    %w = scf.if %is -> (!u) {
+      scf.yield %u : !u
+    } else {
+      scf.yield %v : !u
+    }
+    device.launch @steps blocks(%c1) (%w : !u)
+    array.yield
+  }
+  func.return
+}
+
 // Other numbers of such a loop need not be known.
 // CHECK-LABEL: func.func @only_what_decides_is_fetched
 // CHECK:         array.loop %i to %n do {
