@@ -53,7 +53,7 @@ def check_kernels(case: GradientCase) -> dict[str, str | None]:
         assert_located(error)
         tried["in_place"] = kind_of(error)
     else:
-        assert_close(found, wanted, "kernels")
+        assert_close(found, wanted, "kernels", single=case.is_single)
         tried["in_place"] = None
     return tried | check_on_device(case)
 
@@ -83,7 +83,7 @@ def check_on_device(case: GradientCase) -> dict[str, str | None]:
                 if call is pulled_back:
                     break
             else:
-                assert_close(found, wanted, call.__name__)
+                assert_close(found, wanted, call.__name__, single=case.is_single)
                 tried[call.__name__] = None
     return tried
 
