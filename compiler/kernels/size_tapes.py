@@ -183,9 +183,10 @@ def size_tapes(function: func.FuncOp) -> None:
     known = WithoutTapes(function, segments)
     fit = {loop: group for loop, group in groups.items() if is_fit(loop, group, known)}
     for loop, group in fit.items():
-        mosts = Count(loop, group).write()
+        counted = Count(loop, group)
+        mosts = counted.write()
         for one, most in zip(group, mosts, strict=True):
-            replace(one, most)
+            replace(one, most, counted.iterations())
 
 
 def is_fit(loop: array.LoopOp, group: Sequence[Scalars], known: WithoutTapes) -> bool:
@@ -319,7 +320,7 @@ class Count:
         for cell in roles(loop):
             values[cell] = own = host.cell(element_of(cell))
             host.store(host.load(cell), own)
-        copy = loop.clone(values)
+        self.copy = copy = loop.clone(values)
         ops = dict(zip(every_op(loop), every_op(copy), strict=True))
         counts: list[SSAValue] = []
         mosts: list[SSAValue] = []
@@ -338,6 +339,13 @@ class Count:
         self.keep_most(copy, counts, mosts)
         host.add(copy)
         return [host.load(most) for most in mosts]
+
+    def iterations(self) -> SSAValue:
+        """How many columns there are: of a loop that `break` ends, as many as the copy has run."""
+        if self.loop.condition_block is not None:
+            return self.copy.trips
+        assert self.loop.count is not None
+        return self.host.at_least_zero(self.loop.count)
 
     def step(self, push: Operation, count: SSAValue) -> None:
         here = Writer(inserting_before(push), push.location)
@@ -376,14 +384,12 @@ def at_start(loop: array.LoopOp) -> Writer:
     return Writer(inserting_before(first), loop.location)
 
 
-def replace(one: Scalars, most: SSAValue) -> None:
+def replace(one: Scalars, most: SSAValue, width: SSAValue) -> None:
     """The tape's segments are places in columns of an array, which the host has on a tape."""
     of_sizes, of_counts, of_values = (new_tape(one.tape) for _ in range(3))
     loop, back = one.loop, one.back
-    assert loop.count is not None
     assert back.count is not None
     host = Writer(inserting_before(loop), loop.location)
-    width = host.at_least_zero(loop.count)
     sizes = host.emit(ad.PushOp(of_sizes, [host.index(2)], IndexType()))
     for k, size in enumerate((most, width)):
         host.store(size, sizes, [host.index(k)])

@@ -52,6 +52,41 @@ func.func @counted_before(%x : memref<?xf64>, %o : memref<?xf64>, %n : index, %m
   func.return
 }
 
+// A loop that ends early has as many columns as it has iterations, not as many as it may have.
+// CHECK-LABEL: @columns_of_what_has_run
+// CHECK:         %[[TRIPS:.*]] = array.loop %{{.*}} to %n while
+// CHECK:         ad.push %{{.*}}(%[[TRIPS]]) : memref<?xindex>
+// CHECK:         %[[SAVED:.*]] = ad.push %{{.*}}(%{{.*}}, %[[TRIPS]]) : memref<?x?xf64>
+// CHECK:         array.loop %[[I:.*]] to %n while
+// CHECK:           memref.store %{{.*}}, %[[SAVED]][%{{.*}}, %[[I]]]
+func.func @columns_of_what_has_run(%x : memref<?xf64>, %o : memref<?xf64>, %n : index, %most : index) {
+  %t = ad.tape
+  %trips = array.loop %i to %n while {
+  ^bb0(%k : index):
+    %more = arith.cmpi slt, %k, %most : index
+    array.condition %more
+  } do {
+    %v = memref.load %x[%i] : memref<?xf64>
+    %inner = array.loop %j to %i do {
+      %saved = ad.push %t() : memref<f64>
+      memref.store %v, %saved[] : memref<f64>
+      array.yield
+    }
+    memref.store %v, %o[%i] : memref<?xf64>
+    array.yield
+  }
+  %back = array.loop %r to %trips do {
+    %inner = array.loop %j to %n do {
+      %saved = ad.pop %t() : memref<f64>
+      %v = memref.load %saved[] : memref<f64>
+      memref.store %v, %o[%r] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
 // How often it pushes depends on what the iteration before has stored.
 // CHECK-LABEL: @kept_where_the_count_is_of_what_is_stored
 // CHECK-NOT:     memref<?x?xf64>
