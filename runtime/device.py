@@ -285,7 +285,7 @@ class Driver:
                 others = {name: handed.over(value) for name, value in kwargs.items()}
                 self.state[ERROR] = 0
                 try:
-                    with result_pool.handled_by(self.handler):
+                    with result_pool.results_by(self.handler):
                         result = entry(*given, **others)
                 except MemoryError:
                     code = self.state[ERROR]

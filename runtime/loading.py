@@ -23,6 +23,7 @@ from .compiler_protocol import Wanted
 from .gradients import Active, BatchDuplicated, Const, Duplicated
 from .link import Link
 from .places import MISSING
+from .result_pool import of_host
 from .specializations import Era, Key, Specialization, expected_constants
 from .user_tracebacks import concise
 
@@ -82,7 +83,7 @@ def load(d: Dispatcher, key: Key, era: Era, values: Sequence[Any] | None) -> Spe
     for kind in metadata["entries"]:
         following = d.disagree
         if metadata["retries"]:
-            following = partial(d.retry, kind, key, era)
+            following = of_host(partial(d.retry, kind, key, era))
         if kind == "pull":
             following = not_taken
         link = link_of(d, found, era, following)
@@ -127,9 +128,11 @@ def link_of(d: Dispatcher, found: Specialization, era: Era, following: Callable[
     opaque = [k for k, s in enumerate(site_list) if "call" in s]
     calls = {k: foreign.caller(site_list[k], era.captures.expected) for k in opaque}
 
+    @of_host
     def report(site: int, payload: int) -> BaseException:
         return write_back.made(sites.exception(site_list[site], payload))
 
+    @of_host
     @concise
     def show(site: int, payload: int) -> None:
         if (call := calls.get(site)) is not None:

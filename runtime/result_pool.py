@@ -29,7 +29,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -41,6 +41,9 @@ MOST, SHARE = 1 << 29, 16
 """At most so many bytes wait, and no more than this part of the machine's memory."""
 
 NAME = "mutad"
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def limit(most: int = MOST, share: int = SHARE) -> int:
@@ -198,6 +201,32 @@ def handled_by(handler: Any) -> Generator[None]:
 
 
 @contextmanager
+def results_by(handler: Any) -> Generator[None]:
+    """An entry runs meanwhile: its results have this memory, what it calls (`of_host`) the host's."""
+    before = getattr(_elsewhere, "host", None)
+    if before is None:
+        _elsewhere.host = handler_now()
+    try:
+        with handled_by(handler):
+            yield
+    finally:
+        _elsewhere.host = before
+
+
+def of_host(call: Callable[P, R]) -> Callable[P, R]:
+    """What compiled code calls, with NumPy's memory the host's, whatever memory the entry's results have."""
+
+    @functools.wraps(call)
+    def on_host(*args: P.args, **kwargs: P.kwargs) -> R:
+        if (handler := getattr(_elsewhere, "host", None)) is None:
+            return call(*args, **kwargs)
+        with handled_by(handler):
+            return call(*args, **kwargs)
+
+    return on_host
+
+
+@contextmanager
 def placed_by(handler: Any, kind: type[Array]) -> Generator[None]:
     """The arrays that the runtime makes for results (`zeros`, `empty`) have this handler's memory meanwhile,
     and are of this class.
@@ -289,7 +318,8 @@ def untouched(shape: Any, dtype: Any = float, order: Any = "C") -> Array:
 
 
 _elsewhere = threading.local()
-"""Its `made`, where there is that, says whose memory the arrays of this thread have, and their class."""
+"""Its `made`, where there is that, says whose memory the arrays of this thread have, and their class; its
+`host` is the handler from before an entry whose results are elsewhere."""
 
 
 def made(make: Callable[..., Array], shape: int | Sequence[int], dtype: Any, order: Any) -> Array:

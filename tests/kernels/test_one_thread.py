@@ -159,6 +159,7 @@ ENDING: tuple[tuple[Callable[..., Any], Arguments], ...] = (
     (chained, lambda: (1.0 + waves(5), np.array([0, 1, -6, 2, 1]))),
     (stores_where_it_looks, lambda: (np.ones(5), np.array([3, 1, 2, 0]))),
     (raises_for_what_it_stores, lambda: (np.arange(4) / 2,)),
+    (raises_for_what_it_stores, lambda: (np.arange(4, dtype=np.float32) / 2,)),
     (divided_by_what_is_stored, lambda: (np.array([2.5, 1.5, 3.0, 4.0]),)),
     (rooted, lambda: (np.linspace(1.0, 2.0, 6),)),
     (tripled, lambda: (np.zeros(9),)),
