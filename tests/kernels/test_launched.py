@@ -31,10 +31,13 @@ def emulation() -> Iterator[EmulatedDriver]:
     with emulated() as found:
         if found.blocks:  # which garbage of other tests may hold
             gc.collect()
-        driver().state[device.UNIT], driver().state[device.LEAST] = 1, 2
+        state = driver().state
+        unit, least = state[device.UNIT], state[device.LEAST]
+        state[device.UNIT], state[device.LEAST] = 1, 2
         found.take_back()
         before = len(found.blocks)
         yield found
+        state[device.UNIT], state[device.LEAST] = unit, least  # other tests have the same driver
         gc.collect()
         found.take_back()
         assert not found.unexpected
