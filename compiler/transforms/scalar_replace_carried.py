@@ -80,11 +80,12 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...dialects import array
-from ..analysis.affine import Subscripts
+from ..analysis.affine import Affine, Subscripts
 from ..analysis.alias import AliasAnalysis
 from ..diagnostics import locate
 from ..rules.table import index_constant
 from .distribute_loops import leaves
+from .interchange import known_before
 from .memory_effects import functions
 from .stage_plan import is_pure, scalar_ops
 
@@ -136,12 +137,20 @@ def pair_of(loop: array.LoopOp, touching: Sequence[Touch]) -> Pair | None:
     if len(kinds) != 2:
         return None
     counter = loop.induction
+    if not all(goes_by_counter(form, loop) for place in kinds for form in place):
+        return None
     for behind, ahead in (kinds, kinds[::-1]):
         if tuple(form + form.terms.get(counter, 0) for form in behind) == ahead:
             at = {op: place == ahead for op, place in places.items()}
             stored = {at[op] for op in touching if isinstance(op, memref.StoreOp)}
             return Pair(loop, at) if len(stored) == 2 else None
     return None
+
+
+def goes_by_counter(form: Affine, loop: array.LoopOp) -> bool:
+    """Whether nothing but a multiple of the counter differs between iterations."""
+    slope = form.terms.get(loop.induction, 0)
+    return known_before(form - Affine({loop.induction: slope}), loop)
 
 
 @dataclass(frozen=True)

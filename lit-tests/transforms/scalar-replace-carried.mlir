@@ -105,6 +105,36 @@ func.func @kept_where_there_is_a_third_place(%n : index, %x : f64, %s : memref<?
   func.return
 }
 
+// The other subscript is of the iteration, too: nothing that it leaves is found by the next one.
+// CHECK-LABEL: @kept_where_rows_are_of_the_iteration
+// CHECK-NOT:     memref.alloca
+func.func @kept_where_rows_are_of_the_iteration(%n : index, %x : f64, %s : memref<?x?xf64>, %k : memref<?xindex>) {
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %i to %n do {
+    %row = memref.load %k[%i] : memref<?xindex>
+    %j = arith.addi %i, %c1 : index
+    memref.store %x, %s[%row, %i] : memref<?x?xf64>
+    memref.store %x, %s[%row, %j] : memref<?x?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_where_rows_may_count_from_the_end
+// CHECK-NOT:     memref.alloca
+func.func @kept_where_rows_may_count_from_the_end(%n : index, %x : f64, %s : memref<?x?xf64>) {
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %i to %n do {
+    %down = arith.subi %n, %i : index
+    %row = array.index %down, %n axis 0 : i64 sign "any" unchecked
+    %j = arith.addi %i, %c1 : index
+    memref.store %x, %s[%row, %i] : memref<?x?xf64>
+    memref.store %x, %s[%row, %j] : memref<?x?xf64>
+    array.yield
+  }
+  func.return
+}
+
 // The element ahead would be stored after the loop alone.
 // CHECK-LABEL: @kept_where_one_place_is_only_read
 // CHECK-NOT:     memref.alloca

@@ -65,6 +65,29 @@ def of_two_arrays(u, k):
         k[i + 1] += k[i]
 
 
+@on("f64[9,9] N", N="8 1 0")
+def from_corner_to_corner(x, n):
+    """Rows go down as columns go up: no iteration finds what the one before has left."""
+    for i in range(n - 1):
+        x[n - i, 1 + i] = 0.6 * x[n - i, 2 + i] * x[n - i, 2 + i] + 0.1
+    return x
+
+
+@on("f64[4,N] i64[N]", N="9 2")
+def in_rows_of_a_table(x, k):
+    for j in range(k.size - 1):
+        row = k[j] % 4
+        x[row, j] = 0.6 * x[row, j + 1] * x[row, j + 1] + 0.1
+    return x
+
+
+@on("f64[9] f64[9] 9")
+def at_halves(x, y, n):
+    for i in range(n - 1):
+        y[i // 2] = 0.5 * y[i // 2 + 1] * x[i] + y[i // 2]
+    return y
+
+
 @on("f64[4,N]", N="9 1")
 def along_columns(x):
     for j in range(x.shape[1]):
