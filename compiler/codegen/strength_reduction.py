@@ -5,8 +5,8 @@ call knows (`a[i, j]` in a loop over `i`). It looks at every way to write every 
 40% of the time to make machine code of a stencil. Where no innermost loop multiplies there is nothing for it
 to reduce: addresses are a base and a counter, which the CPU adds. The code is as fast without it, or faster:
 fewer registers hold addresses. Nor does it pay where a loop calls a function each time (rows that are copied
-or filled, tiles of maps that are functions): the call takes longer than the multiplication. Functions that LLVM
-does not optimize (rare paths) it leaves as they are in any case.
+or filled, tiles of maps that are functions): the call takes longer than the multiplication. Functions that
+LLVM does not optimize (rare paths) it leaves as they are in any case.
 """
 
 from __future__ import annotations
