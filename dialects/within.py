@@ -5,6 +5,8 @@ goes through Python code, as they have an abstract base; both are most of the ti
 nothing. Here ops are collected by one loop, and what a class is a subclass of is known after the first time.
 """
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from functools import cache
@@ -31,15 +33,16 @@ def every_op_of(region: Region) -> list[Operation]:
 
 
 def _collect(region: Region, found: list[Operation]) -> None:
-    block = region.first_block
+    block = region._first_block
     while block is not None:
-        op = block.first_op
+        op = block._first_op
         while op is not None:
             found.append(op)
-            for inner in op.regions:
-                _collect(inner, found)
-            op = op.next_op
-        block = block.next_block
+            if op.regions:
+                for inner in op.regions:
+                    _collect(inner, found)
+            op = op._next_op
+        block = block._next_block
 
 
 def ops_of_kind(top: Operation, wanted: type[Wanted]) -> list[Wanted]:
