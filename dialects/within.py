@@ -47,7 +47,14 @@ def _collect(region: Region, found: list[Operation]) -> None:
 
 def ops_of_kind(top: Operation, wanted: type[Wanted]) -> list[Wanted]:
     """The ops of a class among `every_op(top)`."""
-    return [op for op in every_op(top) if is_kind(type(op), wanted)]  # pyright: ignore[reportReturnType]
+    return ops_of_kinds(top, wanted)  # pyright: ignore[reportReturnType]
+
+
+def ops_of_kinds(top: Operation, *wanted: type[Operation]) -> list[Operation]:
+    """Those of any of these classes."""
+    ops = every_op(top)
+    kinds = {kind for kind in {*map(type, ops)} if issubclass(kind, wanted)}
+    return [op for op in ops if type(op) in kinds] if kinds else []
 
 
 @cache

@@ -324,8 +324,10 @@ def optimize_and_emit(text: str, opt: int = 3, target: Target | None = None) -> 
 
 
 def emit_entries(text: str, opt: int, target: Target | None) -> bytes:
-    """The object code of functions that go through no array, and wait for Python's: `quick_passes` do for them
-    at any level, and take a tenth of the time. They are emitted as the level says."""
+    """The object code of functions that go through no array, and wait for Python's.
+
+    `quick_passes` do for them at any level, and take a tenth of the time. They are emitted as the level says.
+    """
     module = after_passes(text, 1, target, NOTHING)
     with unreduced():
         return emitted(
