@@ -7,7 +7,7 @@ One function for each dtype in use, written into the module::
 with strides in elements. It calls SciPy's BLAS (Fortran convention, bound by the loader as
 `mutad_dgemm` and so on). BLAS stores by columns; a row-major C = A B is a column-major C' = B' A'.
 An operand that BLAS cannot walk (no unit stride, a negative or too large leading dimension) is packed
-into scratch memory first. Integers, tiny matrices and dot products are plain loops.
+into scratch memory first. Integers, tiny matrices and dot products are plain loops (`strided_loops`).
 """
 
 from __future__ import annotations
