@@ -136,10 +136,15 @@ class ColumnProduct(Elements):
         # Not a choice for each element: LLVM would write the loops twice.
         start = t.value("select i1 %accumulate, ptr %c, ptr " + nothing)
         start_step = t.value("select i1 %accumulate, i64 %c0, i64 0")
-        beside = t.both([t.value(f"icmp eq i64 {step}, 1") for step in ("%a1", "%b0")])
         near, far, done = (t.label(name) for name in ("beside", "apart", "done"))
-        t.branch_if(beside, near, far)
-        for label, sum_up in ((near, self.beside), (far, self.apart)):
+        paths = {near: self.beside, far: self.apart}
+        if self.state.spread:  # LLVM has no version for strides of 1 there either
+            del paths[near]
+            t.branch(far)
+        else:
+            beside = t.both([t.value(f"icmp eq i64 {step}, 1") for step in ("%a1", "%b0")])
+            t.branch_if(beside, near, far)
+        for label, sum_up in paths.items():
             t.start(label)
             i = t.begin_loop("%n", [("ptr", "%a"), ("ptr", "%c"), ("ptr", start)])
             row, target, old = i.values
