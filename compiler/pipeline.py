@@ -149,12 +149,12 @@ def compile_request(
 def compile_entries(convention: str, opt: int, target: Target | None) -> Artifact:
     """The entries of all kernels that are called like this, for the runtime."""
     from .codegen.entries.entry import entries, entry_symbols
-    from .codegen.llvm_module import optimize_and_emit
+    from .codegen.llvm_module import emit_entries
 
     made = entries(convention)
     metadata = {"symbols": made.symbols, "entries": entry_symbols(convention)}
     with without_collection():
-        return Artifact(optimize_and_emit(made.module(), opt, target), metadata)
+        return Artifact(emit_entries(made.module(), opt, target), metadata)
 
 
 def compile_support(opt: int, target: Target | None) -> Artifact:

@@ -5,6 +5,8 @@ goes through Python code, as they have an abstract base; both are most of the ti
 nothing. Here ops are collected by one loop, and what a class is a subclass of is known after the first time.
 """
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from functools import cache
@@ -31,20 +33,28 @@ def every_op_of(region: Region) -> list[Operation]:
 
 
 def _collect(region: Region, found: list[Operation]) -> None:
-    block = region.first_block
+    block = region._first_block
     while block is not None:
-        op = block.first_op
+        op = block._first_op
         while op is not None:
             found.append(op)
-            for inner in op.regions:
-                _collect(inner, found)
-            op = op.next_op
-        block = block.next_block
+            if op.regions:
+                for inner in op.regions:
+                    _collect(inner, found)
+            op = op._next_op
+        block = block._next_block
 
 
 def ops_of_kind(top: Operation, wanted: type[Wanted]) -> list[Wanted]:
     """The ops of a class among `every_op(top)`."""
-    return [op for op in every_op(top) if is_kind(type(op), wanted)]  # pyright: ignore[reportReturnType]
+    return ops_of_kinds(top, wanted)  # pyright: ignore[reportReturnType]
+
+
+def ops_of_kinds(top: Operation, *wanted: type[Operation]) -> list[Operation]:
+    """Those of any of these classes."""
+    ops = every_op(top)
+    kinds = {kind for kind in {*map(type, ops)} if issubclass(kind, wanted)}
+    return [op for op in ops if type(op) in kinds] if kinds else []
 
 
 @cache

@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from ...dialects import ad, array
-from ...dialects.within import every_op, is_kind
+from ...dialects.within import ops_of_kinds
 from .affine import affine
 from .views import is_memref, strip_casts, strip_views
 
@@ -186,7 +186,7 @@ class AliasAnalysis:
         """
         merges: list[SSAValue] = []
         users: dict[SSAValue, list[SSAValue]] = {}
-        for op in (o for o in every_op(function) if is_kind(type(o), array.LoopOp, scf.IfOp)):
+        for op in ops_of_kinds(function, array.LoopOp, scf.IfOp):
             if isinstance(op, array.LoopOp):
                 args = op.body_carried
                 slots = {a: i for i, a in enumerate(args)}

@@ -218,6 +218,8 @@ class KernelState:
     in_vectors: bool = False
     """Numbers that vector loops leave at their end go through vector functions: in gradients, which have the
     same bits within a budget, whose steps are other loops."""
+    spread: bool = False
+    """Arguments need not be contiguous row by row: sums have one order, whatever strides turn out to be."""
     side_by_side: bool | None = False
     """Within a loop of which LLVM may compute several iterations at once, with vector functions. None: that
     depends on what LLVM unrolls."""

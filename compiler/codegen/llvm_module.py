@@ -294,6 +294,12 @@ def reduced_where_it_pays(module: llvm.ModuleRef, opt: int) -> Generator[None]:
     if opt < 2 or multiplies_in_loops(str(module)):
         yield
         return
+    with unreduced():
+        yield
+
+
+@contextmanager
+def unreduced() -> Generator[None]:
     set_options(WITHOUT_REDUCTION)
     try:
         yield
@@ -314,6 +320,18 @@ def optimize_and_emit(text: str, opt: int = 3, target: Target | None = None) -> 
     with reduced_where_it_pays(module, opt):
         return emitted(
             lambda machine: machine.emit_object(module), MOVMSK.search, opt, target, wide=wide
+        )
+
+
+def emit_entries(text: str, opt: int, target: Target | None) -> bytes:
+    """The object code of functions that go through no array, and wait for Python's.
+
+    `quick_passes` do for them at any level, and take a tenth of the time. They are emitted as the level says.
+    """
+    module = after_passes(text, 1, target, NOTHING)
+    with unreduced():
+        return emitted(
+            lambda machine: machine.emit_object(module), MOVMSK.search, opt, target, wide=False
         )
 
 

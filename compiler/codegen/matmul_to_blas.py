@@ -7,7 +7,7 @@ One function for each dtype in use, written into the module::
 with strides in elements. It calls SciPy's BLAS (Fortran convention, bound by the loader as
 `mutad_dgemm` and so on). BLAS stores by columns; a row-major C = A B is a column-major C' = B' A'.
 An operand that BLAS cannot walk (no unit stride, a negative or too large leading dimension) is packed
-into scratch memory first. Integers, tiny matrices and dot products are plain loops.
+into scratch memory first. Integers, tiny matrices and dot products are plain loops (`strided_loops`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from xdsl.ir import Attribute
 
 from ...dialects import array
 from .kernel_state import (
-    ITEM_BYTES,
     OK,
     OUT_OF_MEMORY,
     KernelState,
@@ -27,9 +26,9 @@ from .kernel_state import (
     number_type,
     value_type,
 )
-from .llvm_text import FunctionText
 from .products_of_vectors import VectorProduct
-from .scalar_text import FAST, float_text
+from .scalar_text import float_text
+from .strided_loops import AS_WRITTEN, ColumnProduct, Elements, StridedCopy
 
 TINY = 4
 """Matrices whose three sizes are at most this are multiplied by plain loops: a call costs 20 ns more."""
@@ -86,18 +85,14 @@ class Matrix:
     leading: str = ""
 
 
-class MatmulWriter:
+class MatmulWriter(Elements):
     """Writes the function for one dtype."""
 
     def __init__(self, state: KernelState, type_: str, function: str) -> None:
-        self.state = state
-        self.type = type_
-        self.memory = "i8" if type_ == "i1" else type_
-        self.size = ITEM_BYTES[type_]
-        self.function = function
-        self.text = FunctionText(state.metadata)
         self.blas = BLAS_LETTERS.get(type_)
-        self.constants: dict[str, str] = {}
+        # BLAS takes rows that lie side by side, if they are not tiny.
+        super().__init__(state, type_, in_vectors=self.blas is None)
+        self.function = function
 
     def write(self) -> str:
         """The whole function."""
@@ -118,10 +113,9 @@ class MatmulWriter:
         parameters = "ptr %ctx, i64 %n, i64 %k, i64 %m"
         for x in "abc":
             parameters += f", ptr %{x}, i64 %{x}0, i64 %{x}1"
-        return (
-            f"define internal i32 @{self.function}({parameters}, i1 %accumulate) noinline nounwind {{\n"
-            f"{t.text()}\n}}"
-        )
+        attributes = "noinline nounwind" if self.in_vectors else AS_WRITTEN
+        head = f"define internal i32 @{self.function}({parameters}, i1 %accumulate) {attributes}"
+        return f"{head} {{\n{t.text()}\n}}"
 
     def all_of(self, *conditions: str) -> str:
         return self.text.both(conditions)
@@ -149,70 +143,36 @@ class MatmulWriter:
         offset = t.add(t.mul(i, x.s0), t.mul(j, x.s1))
         return t.value(f"getelementptr inbounds {self.memory}, ptr {x.pointer}, i64 {offset}")
 
-    def load(self, pointer: str) -> str:
-        found = self.text.value(f"load {self.memory}, ptr {pointer}, align {self.size}")
-        return self.text.value(f"icmp ne i8 {found}, 0") if self.type == "i1" else found
-
-    def store(self, value: str, pointer: str) -> None:
-        if self.type == "i1":
-            value = self.text.value(f"zext i1 {value} to i8")
-        self.text.do(f"store {self.memory} {value}, ptr {pointer}, align {self.size}")
-
-    @property
-    def zero(self) -> str:
-        floats = ("double", "float")
-        return (
-            float_text(0.0, self.type)
-            if self.type in floats
-            else "false"
-            if self.type == "i1"
-            else "0"
-        )
-
-    def plus(self, x: str, y: str) -> str:
-        flags = FAST if self.state.fastmath else " reassoc contract"
-        form = {"double": f"fadd{flags}", "float": f"fadd{flags}", "i1": "or"}.get(self.type, "add")
-        return self.text.value(f"{form} {self.type} {x}, {y}")
-
-    def times(self, x: str, y: str) -> str:
-        form = {"double": "fmul contract", "float": "fmul contract", "i1": "and"}.get(
-            self.type, "mul"
-        )
-        return self.text.value(f"{form} {self.type} {x}, {y}")
-
     def plain_loops(self, a: Matrix, b: Matrix, c: Matrix, column: str) -> None:
         """Dot products where c is a column; else rows of c as sums of rows of b."""
         t = self.text
         dots, rows, done = t.label("dots"), t.label("rows"), t.label("done")
         t.branch_if(column, dots, rows)
         t.start(dots)
-        i = t.begin_loop("%n")
-        target = self.at(c, i.counter, "0")
-        old = self.load(target)
-        start = t.value(f"select i1 %accumulate, {self.type} {old}, {self.type} {self.zero}")
-        inner = t.begin_loop("%k", [(self.type, self.zero)], "l")
-        x = self.load(self.at(a, i.counter, inner.counter))
-        y = self.load(self.at(b, inner.counter, "0"))
-        (total,) = t.end_loop(inner, [self.plus(inner.values[0], self.times(x, y))])
-        self.store(self.plus(start, total), target)
-        t.end_loop(i)
+        function = f"mutad_column_{self.type}"
+        if function not in self.state.functions:
+            self.state.functions[function] = ColumnProduct(self.state, self.type).write(function)
+        places = f"ptr {a.pointer}, i64 {a.s0}, i64 {a.s1}, ptr {b.pointer}, i64 {b.s0}"
+        places += f", ptr {c.pointer}, i64 {c.s0}"
+        t.do(f"call void @{function}(i64 %n, i64 %k, {places}, i1 %accumulate)")
         t.branch(done)
         t.start(rows)
         i = t.begin_loop("%n")
-        j = t.begin_loop("%m", (), "j")
-        target = self.at(c, i.counter, j.counter)
+        along = self.along("%m", (self.at(c, i.counter, "0"), c.s1))
+        (target,) = along.at
         old = self.load(target)
-        self.store(
-            t.value(f"select i1 %accumulate, {self.type} {old}, {self.type} {self.zero}"), target
-        )
-        t.end_loop(j)
+        first = t.value(f"select i1 %accumulate, {self.type} {old}, {self.type} {self.zero}")
+        self.store(first, target)
+        self.end(along)
+        t.end_loop(i)
+        i = t.begin_loop("%n")
+        row = self.at(c, i.counter, "0")
         inner = t.begin_loop("%k", (), "l")
         x = self.load(self.at(a, i.counter, inner.counter))
-        j = t.begin_loop("%m", (), "j")
-        y = self.load(self.at(b, inner.counter, j.counter))
-        target = self.at(c, i.counter, j.counter)
-        self.store(self.plus(self.load(target), self.times(x, y)), target)
-        t.end_loop(j)
+        along = self.along("%m", (self.at(b, inner.counter, "0"), b.s1), (row, c.s1))
+        factor, target = along.at
+        self.store(self.plus(self.load(target), self.times(x, self.load(factor))), target)
+        self.end(along)
         t.end_loop(inner)
         t.end_loop(i)
         t.branch(done)
@@ -390,17 +350,7 @@ class MatmulWriter:
         temporary = self.allocate(t.mul("%n", "%m"))
         zero = self.slot(self.type, self.zero)
         self.call_gemm(packed[0], packed[1], temporary, "true", "%m", zero)
-        i = t.begin_loop("%n")
-        j = t.begin_loop("%m", (), "j")
-        source = t.add(t.mul(i.counter, "%m"), j.counter)
-        new = self.load(t.value(f"getelementptr {self.memory}, ptr {temporary}, i64 {source}"))
-        target = self.at(c, i.counter, j.counter)
-        total = self.plus(self.load(target), new)
-        self.store(
-            t.value(f"select i1 %accumulate, {self.type} {total}, {self.type} {new}"), target
-        )
-        t.end_loop(j)
-        t.end_loop(i)
+        self.put(Matrix("%n", "%m", temporary, "%m", "1"), c, "%accumulate")
         t.do(f"call void @mutad_release(ptr %ctx, ptr {mark})")
         t.do(f"ret i32 {OK}")
 
@@ -414,6 +364,15 @@ class MatmulWriter:
         t.branch_if_unlikely(none, label)
         return found
 
+    def put(self, x: Matrix, y: Matrix, accumulate: str) -> None:
+        """Copy `x` to `y`, or add it: elements that do not lie as BLAS takes them, one after the other."""
+        function = f"mutad_put_{self.type}"
+        if function not in self.state.functions:
+            self.state.functions[function] = StridedCopy(self.state, self.type).write(function)
+        sizes = f"i64 {x.rows}, i64 {x.columns}"
+        places = ", ".join(f"ptr {m.pointer}, i64 {m.s0}, i64 {m.s1}" for m in (x, y))
+        self.text.do(f"call void @{function}({sizes}, {places}, i1 {accumulate})")
+
     def packed(self, x: Matrix) -> Matrix:
         """`x` in a form that BLAS can walk: itself, or a contiguous copy."""
         t = self.text
@@ -426,13 +385,7 @@ class MatmulWriter:
         t.branch(ready)
         t.start(copy)
         space = self.allocate(t.mul(x.rows, x.columns))
-        i = t.begin_loop(x.rows)
-        j = t.begin_loop(x.columns, (), "j")
-        value = self.load(self.at(x, i.counter, j.counter))
-        target = t.add(t.mul(i.counter, x.columns), j.counter)
-        self.store(value, t.value(f"getelementptr {self.memory}, ptr {space}, i64 {target}"))
-        t.end_loop(j)
-        t.end_loop(i)
+        self.put(x, Matrix(x.rows, x.columns, space, x.columns, "1"), "false")
         copied = t.block
         t.branch(ready)
         t.start(ready)

@@ -38,13 +38,15 @@ def kernel_text(
     """
     public, private = functions_of(module)
     kernels = [f for f in public if SIZES not in f.attributes]
-    before, state = private_text(private, options, memory, subject)
-    if any(map(takes_spread, kernels)):
+    spread = any(map(takes_spread, kernels))
+    before, state = private_text(private, options, memory, subject, spread=spread)
+    if spread:
         before.append([SPREAD])
     if len(kernels) == 2:
-        return either_text(kernels, public[0], before, state, options, subject)
+        return either_text(kernels, public[0], before, state, options, subject, spread=spread)
     (function,) = kernels
     writer = writer_for(memory)(function, options, name, state, memory=memory, subject=subject)
+    writer.state.spread = spread
     definitions = [*before, writer.write()]
     for size in (f for f in public if SIZES in f.attributes):
         beside = KernelWriter(size, options, f"{name}_{SIZES}", writer.state)
@@ -77,6 +79,8 @@ def either_text(
     state: KernelState | None,
     options: CodegenOptions,
     subject: Subject | None,
+    *,
+    spread: bool,
 ) -> KernelText:
     """Two kernels of one signature, and `@kernel`: the first where its tapes hold no more than the budget."""
     names = [f"kernel_{SIZES}", "kernel_whole", "kernel_in_steps"]
@@ -84,6 +88,7 @@ def either_text(
     definitions = list(before)
     for function, name in zip((size, *kernels), names, strict=True):
         writers.append(KernelWriter(function, options, name, state, subject=subject))
+        writers[-1].state.spread = spread
         state, lines = writers[-1].state, writers[-1].write()
         definitions.append(lines if function in kernels else [without_lines(p) for p in lines])
     state = writers[-1].state
@@ -150,6 +155,8 @@ def private_text(
     options: CodegenOptions,
     memory: KernelMemory = KernelMemory.SYSTEM,
     subject: Subject | None = None,
+    *,
+    spread: bool = False,
 ) -> tuple[list[list[str]], KernelState | None]:
     """The definitions of private functions, and the state that the kernels go on with."""
     definitions: list[list[str]] = []
@@ -158,5 +165,6 @@ def private_text(
         name = function.sym_name.data
         writer = ActivationWriter(function, options, name, state, None, memory, subject)
         state = writer.state
+        state.spread = spread
         definitions.append(writer.write())
     return definitions, state

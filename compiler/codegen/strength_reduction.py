@@ -5,7 +5,8 @@ call knows (`a[i, j]` in a loop over `i`). It looks at every way to write every 
 40% of the time to make machine code of a stencil. Where no innermost loop multiplies there is nothing for it
 to reduce: addresses are a base and a counter, which the CPU adds. The code is as fast without it, or faster:
 fewer registers hold addresses. Nor does it pay where a loop calls a function each time (rows that are copied
-or filled, tiles of maps that are functions): the call takes longer than the multiplication.
+or filled, tiles of maps that are functions): the call takes longer than the multiplication. Functions that
+LLVM does not optimize (rare paths) it leaves as they are in any case.
 """
 
 from __future__ import annotations
@@ -15,14 +16,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 NAME = r'(?:[\w.$-]+|"[^"]*")'
-LANDMARKS = re.compile(
-    rf"^(?P<function>define) |^(?P<block>{NAME}):"
-    rf"|label %(?P<successor>{NAME})|= (?P<product>mul) [a-z ]*i64 "
-    r"|(?P<call>call) [^\n@]*@(?!llvm\.(?!mem)|mutad_poll\()",
-    re.MULTILINE,
-)
-"""What is looked at in a module's text: where blocks begin, where they go, whether they multiply or call.
-(Polls are seldom made.)"""
+BLOCK = re.compile(rf"({NAME}):")
+SUCCESSOR = re.compile(rf"label %({NAME})")
+PRODUCT = re.compile(r"= mul [a-z ]*i64 ")
+CALL = re.compile(r"call [^@]*@(?!llvm\.(?!mem)|mutad_poll\()")
+"""A call that is made. (Polls are seldom.)"""
+UNOPTIMIZED = re.compile(r"^attributes (#\d+) = {[^}]*\boptnone\b", re.MULTILINE)
+GROUPS = re.compile(r"#\d+")
 
 
 @dataclass
@@ -79,29 +79,40 @@ def multiplies_in_loops(text: str) -> bool:
     """Whether an innermost loop of this module, without calls, multiplies addresses, or numbers like them."""
     return any(
         loop & function.multiplying and not loop & function.calling
-        for function in functions_of(text)
+        for one in candidates(text)
+        for function in functions_of(one)
         if function.multiplying
         for loop in function.innermost()
     )
 
 
+def candidates(text: str) -> Iterator[str]:
+    """The functions that multiply at all, and are optimized: the text of most need not be searched."""
+    unoptimized = {*UNOPTIMIZED.findall(text)}
+    for function in f"\n{text}".split("\ndefine ")[1:]:
+        if " = mul " in function:
+            head, _, _ = function.partition("\n")
+            if unoptimized.isdisjoint(GROUPS.findall(head)):
+                yield f"define {function}"
+
+
 def functions_of(text: str) -> Iterator[Blocks]:
     """The functions of a module as LLVM prints it."""
     function, block = Blocks(), ""
-    for found in LANDMARKS.finditer(text):
-        match found.lastgroup:
-            case "function":
-                yield function
-                function, block = Blocks(), ""
-            case "block":
-                block = found["block"]
+    for line in text.splitlines():
+        if line.startswith("define "):
+            yield function
+            function, block = Blocks(), ""
+        elif not line.startswith(" "):
+            if (name := BLOCK.match(line)) is not None:
+                block = name[1]
                 if function.successors == {"": []}:  # the entry has this name
                     function.successors.clear()
                 function.successors[block] = []
-            case "successor":
-                function.successors[block].append(found["successor"])
-            case "call":
-                function.calling.add(block)
-            case _:
-                function.multiplying.add(block)
+        elif "label %" in line:
+            function.successors[block] += SUCCESSOR.findall(line)
+        elif " = mul " in line and PRODUCT.search(line):
+            function.multiplying.add(block)
+        elif "call " in line and CALL.search(line):
+            function.calling.add(block)
     yield function

@@ -62,8 +62,13 @@ def eliminate_in(block: Block, computed: dict[Hashable, Operation]) -> None:
     here: list[Hashable] = []
     for op in tuple(block.ops):
         if is_repeatable(op):
-            key = expression(op)
+            key: Hashable = (
+                (type(op), operands) if (operands := operands_of(op)) else expression(op)
+            )
             first = computed.setdefault(key, op)
+            if first is not op and operands and not computes_the_same(op, first):
+                key = expression(op)
+                first = computed.setdefault(key, op)
             if first is not op:
                 Rewriter.replace_op(op, [], first.results)
                 continue
@@ -73,6 +78,15 @@ def eliminate_in(block: Block, computed: dict[Hashable, Operation]) -> None:
                 eliminate_in(inner, computed)
     for key in here:
         del computed[key]
+
+
+def computes_the_same(op: Operation, other: Operation) -> bool:
+    """Whether two ops of a class, with the same operands, are equal; to hash all of an op takes longer."""
+    return (
+        op.properties == other.properties
+        and op.attributes == other.attributes
+        and [r.type for r in op.results] == [r.type for r in other.results]
+    )
 
 
 def is_repeatable(op: Operation) -> bool:

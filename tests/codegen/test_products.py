@@ -38,6 +38,8 @@ def test_doubles(compile_kernel, la, lb, sizes, accumulate):
     for lc in ("C", "F", "gaps"):
         c = LAYOUTS[lc](rng.normal(size=(n, m)))
         expected = a @ b + (c if accumulate else 0)
+        if not accumulate:
+            c[:] = np.nan
         assert compile_kernel(product("f64", accumulate))(a, b, c).status == 0
         np.testing.assert_allclose(c, expected, rtol=1e-12, atol=1e-12)
 

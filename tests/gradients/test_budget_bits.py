@@ -100,6 +100,14 @@ def orthogonal_columns(a: Array, steps: int) -> float:
     return (a * a).sum()
 
 
+def small_products(a: Array, x: Array, steps: int) -> float:
+    """Too small for BLAS: sums along rows that lie apart, and side by side in the copies of steps."""
+    for _ in range(steps):
+        x = np.sin(a @ x)
+        a += 0.01 * a * a
+    return (x * x).sum()
+
+
 def every_second(a: Array) -> Array:
     view = np.zeros([2 * n for n in a.shape])[tuple(slice(None, None, 2) for _ in a.shape)]
     view[...] = a
@@ -120,6 +128,11 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
     (spread, (CHANCE.uniform(0.2, 0.9, 77)[::-1], CHANCE.uniform(0.2, 0.9, 77), 9), ("x", "w")),
     (spread, (every_second(CHANCE.uniform(0.2, 0.9, 77)), CHANCE.uniform(0.2, 0.9, 77), 9), ("x",)),
     (orthogonal_columns, (transposed(CHANCE.normal(size=(45, 13)) / 3), 5), ("a",)),
+    (
+        small_products,
+        (every_second(CHANCE.normal(size=(20, 20)) / 3), CHANCE.normal(size=20), 5),
+        ("a",),
+    ),
 ]
 
 
