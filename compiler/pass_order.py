@@ -54,6 +54,7 @@ from .transforms.hoist_raises import HoistRaises
 from .transforms.lift_choices import LiftChoices
 from .transforms.move_conditions import MoveConditions
 from .transforms.pack_columns import PackColumns
+from .transforms.pair_mirrored import PairMirrored
 from .transforms.peel_boundaries import PeelBoundaries
 from .transforms.privatize_cells import PrivatizeCells
 from .transforms.promote_scalars import PromoteScalars
@@ -154,6 +155,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     ReadOriginals(),  # what a step copied to overwrite it, the tape has
     FuseElementwise(),  # without the fill, a map reads the old contents in place
     EliminateCommon(),  # views of what is gathered
+    PairMirrored(),  # what cannot be read in place; before fuse-rows, which splits maps
     FuseReductions(),  # maps read what they will; before fuse-rows, which splits them
     FuseRows(),  # arrays between maps stay in the cache; before hoist-allocs, which moves them
     FuseGathers(),  # after fuse-rows, which takes a map for each array
@@ -189,6 +191,7 @@ FOR_CACHES = (
         SaveInPlace,
         StepOnTape,
         ReadOriginals,
+        PairMirrored,
         FuseReductions,
         FuseRows,
         FuseGathers,
@@ -254,6 +257,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     PrivatizeCells,
     MoveConditions,
     PackColumns,
+    PairMirrored,
     WriteProducts,
     HoistChecks,
     HoistRaises,
