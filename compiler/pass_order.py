@@ -51,6 +51,7 @@ from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_checks import HoistChecks
 from .transforms.hoist_invariants import HoistInvariants
 from .transforms.hoist_raises import HoistRaises
+from .transforms.jam_maps import JamMaps
 from .transforms.lift_choices import LiftChoices
 from .transforms.move_conditions import MoveConditions
 from .transforms.pack_columns import PackColumns
@@ -177,6 +178,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     PackColumns(),  # functions of steps pack as their nests do
     GatherSums(),  # the sums that are no products, and that no loop order helps
     TileRegisters(),  # loop orders are final; before unroll-and-jam, which does less
+    JamMaps(),  # matrices lie as nests go through them; loops of one update are for unroll-and-jam
     UnrollAndJam(),  # innermost loops go along rows by now
     ScalarReplaceCarried(),  # bodies and directions of loops are final
     ShortenRecurrences(),  # after scalar-replace-carried; what is beside chains may be vectors
@@ -210,7 +212,14 @@ FOR_CACHES = (
         PackColumns,
         GatherSums,
     ),
-    *(TileRegisters, UnrollAndJam, ScalarReplaceCarried, ShortenRecurrences, DistributeLoops),
+    *(
+        TileRegisters,
+        JamMaps,
+        UnrollAndJam,
+        ScalarReplaceCarried,
+        ShortenRecurrences,
+        DistributeLoops,
+    ),
 )
 """Passes that are about caches, registers and vectors."""
 
@@ -249,6 +258,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistInvariants,
     HoistAllocs,
     HoistBranchAllocs,
+    JamMaps,
     FuseGathers,
     FuseReductions,
     FuseAdjacentNests,
@@ -324,7 +334,7 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
     if not c.request.options.parallel:
         return [*passes]
     # Loops over blocks go step by step, and a sum alone has its order.
-    alone = FuseRows | BlockRows | SinkMaps | FuseReductions
+    alone = FuseRows | BlockRows | SinkMaps | FuseReductions | JamMaps
     kept = [p for p in passes if not isinstance(p, alone)]
     return [replace(p, threads=True) if isinstance(p, THREADED) else p for p in kept]
 
