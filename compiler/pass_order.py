@@ -51,9 +51,11 @@ from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_checks import HoistChecks
 from .transforms.hoist_invariants import HoistInvariants
 from .transforms.hoist_raises import HoistRaises
+from .transforms.jam_maps import JamMaps
 from .transforms.lift_choices import LiftChoices
 from .transforms.move_conditions import MoveConditions
 from .transforms.pack_columns import PackColumns
+from .transforms.pair_mirrored import PairMirrored
 from .transforms.peel_boundaries import PeelBoundaries
 from .transforms.privatize_cells import PrivatizeCells
 from .transforms.promote_scalars import PromoteScalars
@@ -154,6 +156,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     ReadOriginals(),  # what a step copied to overwrite it, the tape has
     FuseElementwise(),  # without the fill, a map reads the old contents in place
     EliminateCommon(),  # views of what is gathered
+    PairMirrored(),  # what cannot be read in place; before fuse-rows, which splits maps
     FuseReductions(),  # maps read what they will; before fuse-rows, which splits them
     FuseRows(),  # arrays between maps stay in the cache; before hoist-allocs, which moves them
     FuseGathers(),  # after fuse-rows, which takes a map for each array
@@ -175,6 +178,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     PackColumns(),  # functions of steps pack as their nests do
     GatherSums(),  # the sums that are no products, and that no loop order helps
     TileRegisters(),  # loop orders are final; before unroll-and-jam, which does less
+    JamMaps(),  # matrices lie as nests go through them; loops of one update are for unroll-and-jam
     UnrollAndJam(),  # innermost loops go along rows by now
     ScalarReplaceCarried(),  # bodies and directions of loops are final
     ShortenRecurrences(),  # after scalar-replace-carried; what is beside chains may be vectors
@@ -189,6 +193,7 @@ FOR_CACHES = (
         SaveInPlace,
         StepOnTape,
         ReadOriginals,
+        PairMirrored,
         FuseReductions,
         FuseRows,
         FuseGathers,
@@ -207,7 +212,14 @@ FOR_CACHES = (
         PackColumns,
         GatherSums,
     ),
-    *(TileRegisters, UnrollAndJam, ScalarReplaceCarried, ShortenRecurrences, DistributeLoops),
+    *(
+        TileRegisters,
+        JamMaps,
+        UnrollAndJam,
+        ScalarReplaceCarried,
+        ShortenRecurrences,
+        DistributeLoops,
+    ),
 )
 """Passes that are about caches, registers and vectors."""
 
@@ -246,6 +258,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistInvariants,
     HoistAllocs,
     HoistBranchAllocs,
+    JamMaps,
     FuseGathers,
     FuseReductions,
     FuseAdjacentNests,
@@ -254,6 +267,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     PrivatizeCells,
     MoveConditions,
     PackColumns,
+    PairMirrored,
     WriteProducts,
     HoistChecks,
     HoistRaises,
@@ -320,7 +334,7 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
     if not c.request.options.parallel:
         return [*passes]
     # Loops over blocks go step by step, and a sum alone has its order.
-    alone = FuseRows | BlockRows | SinkMaps | FuseReductions
+    alone = FuseRows | BlockRows | SinkMaps | FuseReductions | JamMaps
     kept = [p for p in passes if not isinstance(p, alone)]
     return [replace(p, threads=True) if isinstance(p, THREADED) else p for p in kept]
 

@@ -34,12 +34,12 @@ class InPlace:
         return all(
             not self.alias.may_alias(out, read)
             or (self.alias.same_view(out, read) and not stands_still(out))
-            or self._apart(reader, read, writer, out)
+            or self.apart(reader, read, writer, out)
             for out in writer.outs
             for read in reader.ins
         )
 
-    def _apart(
+    def apart(
         self, reader: array.MapOp, read: SSAValue, writer: array.MapOp, out: SSAValue
     ) -> bool:
         """True when no element is read and written, by the extents of the maps or by those of the views."""

@@ -152,16 +152,20 @@ class Delays:
         return InPlace(self.function)
 
     def allow(self, producer: array.MapOp, consumer: array.MapOp) -> bool:
+        return self.reach(producer, consumer) and (
+            READS_FIRST in consumer.attributes
+            or self.roots(consumer.outs).isdisjoint(self.roots(producer.ins))
+            or self.in_place.allows(producer, consumer)
+        )
+
+    def reach(self, producer: array.MapOp, consumer: array.MapOp) -> bool:
+        """Whether the maps have the same points, and what the producer reads stays up to the consumer."""
         read = self.roots(producer.ins)
         pairs = zip(producer.extents, consumer.extents, strict=True)
         unlike = {(n, m) for n, m in pairs if n is not m and affine(n) != affine(m)}
         for op in backwards(consumer):
             if op is producer:
-                return not unlike and (
-                    READS_FIRST in consumer.attributes
-                    or self.roots(consumer.outs).isdisjoint(read)
-                    or self.in_place.allows(producer, consumer)
-                )
+                return not unlike
             if self.effects.of(op).writes_any(read):
                 return False
             if unlike and isinstance(op, array.RaiseIfOp):

@@ -38,7 +38,7 @@ class LoopPair:
     sunk: Sequence[Operation]
     """Loads and scalar code from before the inner loop that it reads."""
     before: Sequence[Operation]
-    """Stores from before the inner loop, with what they store."""
+    """Stores, and maps, from before the inner loop, with what they store."""
     again: Sequence[Operation]
     """Loads and scalar code from before the inner loop that what comes after it reads, and does again."""
     after: Sequence[Operation]
@@ -111,10 +111,11 @@ def slice_of(
     wanted = {o for r in readers for inner in every_op(r) for o in inner.operands}
     found: list[Operation] = []
     for op in reversed(ops):
-        mine = stores if isinstance(op, memref.StoreOp) else any(r in wanted for r in op.results)
+        writes = isinstance(op, memref.StoreOp | array.MapOp)
+        mine = stores if writes else any(r in wanted for r in op.results)
         if mine:
             found.append(op)
-            wanted.update(op.operands)
+            wanted.update(o for inner in every_op(op) for o in inner.operands)
     return found[::-1]
 
 

@@ -78,6 +78,9 @@ After::
       func.return
     }
 
+A matrix that the function has made, and that a few maps outside of loops use otherwise, needs no copies.
+It is allocated by columns, and the others go through it as it lies.
+
 It pays where a loop goes through all columns, one by one, and a loop in it comes back to them: the copies are
 as much work as two iterations of an inner loop.
 
@@ -94,22 +97,26 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xdsl.context import Context
-from xdsl.dialects import func
+from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import MemRefType, ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from ...dialects import array
 from ...dialects.within import every_op, ops_of_kind
 from ..analysis.affine import Affine, Subscripts
 from ..analysis.alias import AliasAnalysis, enclosing_loops
+from ..analysis.in_place import stands_still
 from ..analysis.slabs import is_outside
+from ..analysis.views import strip_views
 from ..diagnostics import locate
 from ..rules import accesses
 from ..rules.builders import transfer
 from .hoist_checks import Before
 from .memory_effects import functions
 from .pack_columns import lies_by_rows, mark_sums
+from .saved_steps import USING, namings, rename
 from .transpose_rows import comes_back
 
 
@@ -128,17 +135,17 @@ class TransposeMatrices(ModulePass):
             for view in list(columns(function)):
                 made = isinstance(view.source.owner, array.AllocOp)
                 if view.parent is not None and (made or not self.own):
-                    turn(function, view, self.threads)
+                    turn(function, view, threads=self.threads, own=self.own)
 
 
-def turn(function: func.FuncOp, view: array.ViewOp, threads: bool) -> None:
+def turn(function: func.FuncOp, view: array.ViewOp, *, threads: bool, own: bool) -> None:
     """Turn the matrix of a column for the outermost loop for which that can be done."""
     for nest in enclosing_loops(view):
         shared = {array.CLAIMED, array.EXCLUSIVE} & nest.attributes.keys()
         if is_outside(view.source, nest) and comes_back(nest):
             found = Matrix(function, nest, view.source)
             if found.pays() and found.is_all():
-                found.write()
+                found.write(as_it_lies=not own)
                 return
         if threads or shared:
             return
@@ -149,7 +156,7 @@ def columns(function: func.FuncOp) -> Iterator[array.ViewOp]:
     return (view for view in ops_of_kind(function, array.ViewOp) if is_column(view))
 
 
-def is_column(op: Operation) -> bool:
+def is_column(op: Operation | Block) -> bool:
     if not isinstance(op, array.ViewOp) or op.source_dims != (0,) or len(op.offsets) != 2:
         return False
     assert isinstance(op.source.type, MemRefType)
@@ -214,9 +221,58 @@ class Matrix:
         uses = [u.operation for u in self.matrix.uses if self.nest.is_ancestor(u.operation)]
         return bool(others) or any(op not in self.views for op in uses)
 
+    @cached_property
+    def is_stored_to(self) -> bool:
+        return any(view.result in op.outs for op in self.maps for view in self.views)
+
+    # Another order of the elements.
+
+    def may_lie_by_columns(self) -> bool:
+        """Whether the function has made the matrix, and all else that uses it is of columns, or a few maps.
+
+        Sums over all of it have an order, which is that of an array by rows: they keep it.
+        """
+        made = self.matrix.owner
+        if not isinstance(made, array.AllocOp):
+            return False
+        if {array.GROWABLE, array.STACK, array.CLEARED} & made.attributes.keys():
+            return False
+        strided = set[Operation]()
+        for op, name in namings(self.matrix):
+            if isinstance(op, memref.DimOp) or is_column(name.owner):
+                continue
+            if not isinstance(op, USING) or enclosing_loops(op) != enclosing_loops(made):
+                return False
+            if isinstance(op, array.MapOp):
+                if op.gathers is not None or any(map(stands_still, op.outs)):
+                    return False
+                others = (m for m in (*op.ins, *op.outs) if strip_views(m) is not self.matrix)
+                if any(map(is_by_rows, others)):
+                    strided.add(op)
+        return len(strided) <= 1 + self.is_stored_to
+
+    def lie_by_columns(self, made: array.AllocOp) -> None:
+        before = Before(made)
+        rows, width = made.extents
+        columns = array.AllocOp([width, rows], made.memref.type.element_type)
+        columns.memref.name_hint = f"{made.memref.name_hint or 'matrix'}_columns"
+        before.insert(columns)
+        standing = across(columns.memref, [rows, width], before)
+        standing.result.name_hint = made.memref.name_hint
+        before.insert(standing)
+        for op in list(ops_of_kind(self.function, array.ViewOp)):
+            if op.source is made.memref and is_column(op):
+                mark_sums(op)
+        for op in (*reversed(rename(made.memref, standing.result)), made):
+            Rewriter.erase_op(op)
+
     # The copy.
 
-    def write(self) -> None:
+    def write(self, *, as_it_lies: bool) -> None:
+        made = self.matrix.owner
+        if isinstance(made, array.AllocOp) and as_it_lies and self.may_lie_by_columns():
+            self.lie_by_columns(made)
+            return
         before = Before(self.nest)
         matrix, forms = self.matrix, self.forms
         assert isinstance(matrix.type, MemRefType)
@@ -226,7 +282,7 @@ class Matrix:
         before.insert(made)
         lying = across(matrix, [width, rows], before)
         self.insert([lying, transfer(lying.result, made.memref, [width, rows])], before.op)
-        if any(view.result in op.outs for op in self.maps for view in self.views):
+        if self.is_stored_to:
             standing = across(made.memref, [rows, width], before)
             back = transfer(standing.result, matrix, [rows, width])
             self.insert([standing, back], self.nest.next_op)
@@ -240,6 +296,13 @@ class Matrix:
         for op in ops:
             locate(op, self.nest.location)
             block.insert_op_before(op, anchor)
+
+
+def is_by_rows(value: SSAValue) -> bool:
+    """Whether it is a matrix whose rows are contiguous."""
+    assert isinstance(value.type, MemRefType)
+    strides = array.strides_of(value.type)
+    return len(strides) == 2 and strides[1] == 1
 
 
 def across(matrix: SSAValue, extents: Sequence[SSAValue], before: Before) -> array.ViewOp:

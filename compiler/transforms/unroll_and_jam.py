@@ -275,6 +275,9 @@ def unroll_and_jam(pair: LoopPair, jam: Jam) -> array.LoopOp:
 class Jammed:
     """Writes the nest."""
 
+    few_is_small = True
+    """What runs beside the common loop has scalars."""
+
     def __init__(self, pair: LoopPair, jam: Jam) -> None:
         assert pair.outer.count is not None
         self.pair = pair
@@ -353,7 +356,8 @@ class Jammed:
         if not ahead:
             inner.copy(others, dict(values))
         few = loop_of(writer.constant(TIMES), body, pair.outer)
-        few.attributes[array.SMALL] = UnitAttr()
+        if self.few_is_small:
+            few.attributes[array.SMALL] = UnitAttr()
         writer.block.add_op(few)
 
     def common(self, first: SSAValue, count: SSAValue) -> array.LoopOp:

@@ -202,3 +202,192 @@ func.func @kept_when_the_nest_is_one_thread_s(%a : memref<?x?xf64>, %half : inde
   } {claimed}
   func.return
 }
+
+// What the function has made, and others go through once, is made by columns: there are no copies.
+// CHECK-LABEL: @lies_by_columns_where_it_is_made
+// CHECK:         %a_columns = array.alloc(%n, %m) : memref<?x?xf64>
+// CHECK:         %a = array.view %a_columns[%{{.*}}, %{{.*}}] dims [1, 0] extents(%m, %n)
+// CHECK-NEXT:    array.map(%m, %n) ins(%b : memref<?x?xf64>) outs(%a : memref<?x?xf64, strided<[1, ?]>>)
+// CHECK:         array.loop %k
+// CHECK-NEXT:      %p = array.view %a[%c0, %k] dims [0] {{.*}} -> memref<?xf64, strided<[1]>>
+// CHECK:         array.map(%m, %n) ins(%a : memref<?x?xf64, strided<[1, ?]>>) outs(%b : memref<?x?xf64>)
+// CHECK-NOT:     array.map
+// CHECK:         func.return
+func.func @lies_by_columns_where_it_is_made(%b : memref<?x?xf64>, %s : memref<f64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %b, %c0 : memref<?x?xf64>
+  %n = memref.dim %b, %c1 : memref<?x?xf64>
+  %a = array.alloc(%m, %n) : memref<?x?xf64>
+  array.map(%m, %n) ins(%b : memref<?x?xf64>) outs(%a : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  %trips = array.loop %k to %n do {
+    %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %trips_1 = array.loop %i to %k do {
+      %q = array.view %a[%c0, %i] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+      array.map(%m) ins(%p, %q : memref<?xf64, strided<[?]>>, memref<?xf64, strided<[?]>>) outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x : f64, %y : f64):
+        %less = arith.subf %x, %y : f64
+        array.yield %less : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  array.map(%m, %n) ins(%a : memref<?x?xf64>) outs(%b : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return
+}
+
+// The sum keeps its order.
+// CHECK-LABEL: @copied_where_all_of_it_is_summed
+// CHECK:         %a = array.alloc(%m, %n)
+// CHECK:         array.map({{.*}}) outs(%a_columns :
+// CHECK:         array.map({{.*}}) outs(%a :
+// CHECK:         func.return
+func.func @copied_where_all_of_it_is_summed(%b : memref<?x?xf64>, %s : memref<f64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %b, %c0 : memref<?x?xf64>
+  %n = memref.dim %b, %c1 : memref<?x?xf64>
+  %a = array.alloc(%m, %n) : memref<?x?xf64>
+  array.map(%m, %n) ins(%b : memref<?x?xf64>) outs(%a : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  %trips = array.loop %k to %n do {
+    %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %trips_1 = array.loop %i to %k do {
+      %q = array.view %a[%c0, %i] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+      array.map(%m) ins(%p, %q : memref<?xf64, strided<[?]>>, memref<?xf64, strided<[?]>>) outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x : f64, %y : f64):
+        %less = arith.subf %x, %y : f64
+        array.yield %less : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  %sum = array.view %s[] dims [-1, -1] extents(%m, %n) steps(%c0, %c0) : memref<f64> -> memref<?x?xf64, strided<[0, 0]>>
+  array.map(%m, %n) ins(%a : memref<?x?xf64>) outs(%sum : memref<?x?xf64, strided<[0, 0]>>) kinds ["add"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return
+}
+
+// The caller gets an array by rows.
+// CHECK-LABEL: @copied_where_it_is_returned
+// CHECK:         %a = array.alloc(%m, %n)
+// CHECK:         array.map({{.*}}) outs(%a_columns :
+// CHECK:         array.map({{.*}}) outs(%a :
+// CHECK:         func.return
+func.func @copied_where_it_is_returned(%b : memref<?x?xf64>, %s : memref<f64>) -> memref<?x?xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %b, %c0 : memref<?x?xf64>
+  %n = memref.dim %b, %c1 : memref<?x?xf64>
+  %a = array.alloc(%m, %n) : memref<?x?xf64>
+  array.map(%m, %n) ins(%b : memref<?x?xf64>) outs(%a : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  %trips = array.loop %k to %n do {
+    %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %trips_1 = array.loop %i to %k do {
+      %q = array.view %a[%c0, %i] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+      array.map(%m) ins(%p, %q : memref<?xf64, strided<[?]>>, memref<?xf64, strided<[?]>>) outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x : f64, %y : f64):
+        %less = arith.subf %x, %y : f64
+        array.yield %less : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return %a : memref<?x?xf64>
+}
+
+// Rows would be strided.
+// CHECK-LABEL: @copied_where_a_loop_goes_through_rows
+// CHECK:         %a = array.alloc(%m, %n)
+// CHECK:         array.map({{.*}}) outs(%a_columns :
+// CHECK:         array.map({{.*}}) outs(%a :
+// CHECK:         func.return
+func.func @copied_where_a_loop_goes_through_rows(%b : memref<?x?xf64>, %s : memref<f64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %b, %c0 : memref<?x?xf64>
+  %n = memref.dim %b, %c1 : memref<?x?xf64>
+  %a = array.alloc(%m, %n) : memref<?x?xf64>
+  array.map(%m, %n) ins(%b : memref<?x?xf64>) outs(%a : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  %trips = array.loop %k to %n do {
+    %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %trips_1 = array.loop %i to %k do {
+      %q = array.view %a[%c0, %i] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+      array.map(%m) ins(%p, %q : memref<?xf64, strided<[?]>>, memref<?xf64, strided<[?]>>) outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x : f64, %y : f64):
+        %less = arith.subf %x, %y : f64
+        array.yield %less : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  %trips_2 = array.loop %j to %m do {
+    %row = array.view %a[%j, %c0] dims [1] extents(%n) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%n) ins(%row : memref<?xf64, strided<[1]>>) outs(%row : memref<?xf64, strided<[1]>>) kinds ["add"] {
+    ^bb0(%e : f64):
+      array.yield %e : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// Each of them would be as slow as a copy.
+// CHECK-LABEL: @copied_where_many_maps_go_through_it
+// CHECK:         %a = array.alloc(%m, %n)
+// CHECK:         array.map({{.*}}) outs(%a_columns :
+// CHECK:         array.map({{.*}}) outs(%a :
+// CHECK:         func.return
+func.func @copied_where_many_maps_go_through_it(%b : memref<?x?xf64>, %s : memref<f64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %b, %c0 : memref<?x?xf64>
+  %n = memref.dim %b, %c1 : memref<?x?xf64>
+  %a = array.alloc(%m, %n) : memref<?x?xf64>
+  array.map(%m, %n) ins(%b : memref<?x?xf64>) outs(%a : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  %trips = array.loop %k to %n do {
+    %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %trips_1 = array.loop %i to %k do {
+      %q = array.view %a[%c0, %i] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+      array.map(%m) ins(%p, %q : memref<?xf64, strided<[?]>>, memref<?xf64, strided<[?]>>) outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x : f64, %y : f64):
+        %less = arith.subf %x, %y : f64
+        array.yield %less : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  array.map(%m, %n) ins(%a : memref<?x?xf64>) outs(%b : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  array.map(%m, %n) ins(%a : memref<?x?xf64>) outs(%b : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return
+}
