@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
 
 from ..dialects import ad
 from .compilation import Compilation, last_function
 from .deep_stack import with_deep_stack
+from .derivative import replays
 from .derivative.activation_pairs import activation_pairs
 from .derivative.budget_receipt import Budget, Schedule, budget_of
 from .derivative.inner_saves import inner_saves
+from .derivative.plan import Plan
 from .derivative.receipt import RECORD, Allocated, Receipt, allocated_by, receipt_of, record_of
 from .derivative.reverse import activities_of, gradient_of, only_function, plan_gradient
 from .derivative.saved_value import SavedValue, added_up
@@ -161,6 +163,20 @@ def of_rewritten(request: Request, leaves: list[Any]) -> Receipt:
     return of_gradient(c, leaves, None)
 
 
+def saves_less(again: Receipt, whole: Plan, leaves: list[Any], longest: int) -> bool:
+    """Whether the gradient that runs updates again is the one that is called."""
+    tapes = [again.saved_bytes, *(one.bytes for one in again.replayed)]
+    saved = receipt_of(whole, leaves, nothing_allocated).saved_bytes
+    if saved is None or None in tapes:
+        return False
+    return saved - replays.AGAIN * sum(size or 0 for size in tapes) > longest
+
+
+def nothing_allocated() -> Allocated:
+    """Of receipts of which only the saves are asked."""
+    return Allocated(None, None)
+
+
 def of_gradient(c: Compilation, leaves: list[Any] | None, counts: Sequence[int] | None) -> Receipt:
     """What a gradient would save, or `vjp`."""
     function = only_function(c.module)
@@ -168,6 +184,14 @@ def of_gradient(c: Compilation, leaves: list[Any] | None, counts: Sequence[int] 
     if finals is not None and saves == "forbid":
         saves = "minimal"  # what is forbidden are saves of the gradient in one piece
     made = plan_gradient(function, c.active_arguments, saves, finals)
+    longest = c.request.options.longest_tape if c.request.mode in JOINT else None
+    if made.can_replay and longest is not None and leaves is not None:
+        function.attributes[replays.REPLAYS] = UnitAttr()
+        again = plan_gradient(function, c.active_arguments, saves, finals)
+        if saves_less(receipt_of(again, leaves, nothing_allocated), made, leaves, longest):
+            made, counts = again, None
+        else:
+            del function.attributes[replays.REPLAYS]
     lanes = cotangents_at_once(c.request)
 
     def written(lanes: int) -> tuple[func.FuncOp, list[Any] | None, list[Any]]:

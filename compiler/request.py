@@ -22,6 +22,9 @@ TANGENT = ("tangent", "tangent-alone")
 WITHIN_BUDGETS = (*JOINT, *HESSIAN)
 """The modes whose functions run steps again where a budget is too small for what they save."""
 
+LONGEST_TAPE = 2_000_000
+"""Bytes that tapes must lose for a gradient to run updates again: about what a second-level cache holds."""
+
 RETRIED = (*JOINT, "vjp", *TANGENT, *HESSIAN)
 """The modes whose calls can be made anew, with guards."""
 
@@ -66,6 +69,8 @@ class Options:
     """Kernels add nothing atomically."""
     device: str = ""
     """What runs kernels: "sm_90" and the like, `EMULATED`, or `HOST_DRIVER`; without any there are none."""
+    replays: bool = True
+    """Gradients with long tapes may run updates again (`derivative.replays`)."""
     launched: bool = False
     """Kernels are launched through a driver, on arrays of its device; no user's choice."""
 
@@ -74,6 +79,13 @@ class Options:
         """What plans go by: bytes alone where these are scarce, or cost more than functions (on devices)."""
         bytes_alone = self.memory is not None or bool(self.device)
         return "fewest" if bytes_alone and self.saves == "minimal" else self.saves
+
+    @property
+    def longest_tape(self) -> int | None:
+        """How many bytes a gradient must save more than one that runs updates again; None: there is none."""
+        on_host = not (self.device or self.launched)
+        may = self.replays and on_host and self.memory is None and not self.sanitize
+        return LONGEST_TAPE if may else None
 
     @property
     def driver(self) -> str:

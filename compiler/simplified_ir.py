@@ -71,7 +71,8 @@ _checked: deque[tuple[Origin, tuple[Any, ...], Compilation]] = deque(maxlen=MOST
 def of_derivative(request: Request) -> tuple[Any, ...]:
     """What the IR after `adjoint` depends on beside its origin."""
     options = request.options
-    return request.mode, request.wrt, options.plan, options.sanitize, options.memory
+    tape = options.longest_tape
+    return request.mode, request.wrt, options.plan, options.sanitize, options.memory, tape
 
 
 def remember(c: Compilation) -> None:

@@ -158,7 +158,8 @@ def compile_exports(
 def options_of(export: Export, options: Options) -> Options:
     """What is chosen for the library, and for the function."""
     fastmath = options.fastmath or export.options.get("fastmath", False)
-    return replace(options, **{**export.options, "fastmath": fastmath, "memory": None})
+    own = {"fastmath": fastmath, "memory": None, "replays": False}
+    return replace(options, **{**export.options, **own})
 
 
 def linked(modules: Sequence[str]) -> str:

@@ -31,9 +31,14 @@ PER_BYTE = 8
 
 def bytes_for(count: SSAValue, emit: Emit) -> SSAValue:
     """How many bytes hold `count` bits (none where it is negative)."""
-    more = emit(arith.AddiOp(count, index(PER_BYTE - 1, emit)))
+    return places_for(count, PER_BYTE, emit)
+
+
+def places_for(count: SSAValue, per: int, emit: Emit) -> SSAValue:
+    """How many places hold `count` things, `per` to a place, a power of two (none where it is negative)."""
+    more = emit(arith.AddiOp(count, index(per - 1, emit)))
     rounded = emit(arith.MaxSIOp(more, index(0, emit)))
-    return emit(arith.ShRUIOp(rounded, index(3, emit)))
+    return emit(arith.ShRUIOp(rounded, index(per.bit_length() - 1, emit)))
 
 
 def store_bit(

@@ -32,7 +32,7 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import activation, ad, array, foreign
-from ..rules.builders import Emit, extents_of, transfer
+from ..rules.builders import Emit, extents_of, transfer, transpose
 from ..rules.calls import private_functions
 from ..rules.routines import inlined, is_kept, primal_of
 from ..rules.table import index_constant
@@ -94,14 +94,16 @@ class ForwardSweep:
                         self._keep_old(save, save.node, target)
                 else:
                     self._copy_version(save, target)
-            if isinstance(op, func.ReturnOp):
-                continue
-            if isinstance(op, array.MapOp):
-                self._clone_map(op, target)
-            else:
-                self._clone_op(op, target)
+            if not isinstance(op, func.ReturnOp):
+                self._clone_one(op, target)
             for save in self._saved_after.get(op, ()):
                 self._store(save, target)
+
+    def _clone_one(self, op: Operation, target: Block) -> None:
+        if isinstance(op, array.MapOp):
+            self._clone_map(op, target)
+        else:
+            self._clone_op(op, target)
 
     def _clone_op(self, op: Operation, target: Block) -> None:
         if isinstance(op, foreign.RuleCallOp) and not is_kept(op):
@@ -263,9 +265,31 @@ class ForwardSweep:
         return holds
 
     def _copy_version(self, save: Save, target: Block) -> None:
+        if save.segment.every > 1:
+            self._copy_state(save, target)
+            return
         base = self.values[cast(Version, save.node).base]
         own = extents_of(base, emitter(target, save.at))
         copy_into(base, self.slot(save, target, own), own, target, save.at)
+
+    def _copy_state(self, save: Save, target: Block) -> None:
+        """The same where a stretch of iterations begins (`replays`)."""
+        emit, every = emitter(target, save.at), save.segment.every
+        induction = self.values[save.loops[0].induction]
+        rest = emit(arith.AndIOp(induction, constant(every - 1, target)))
+        begins = emit(arith.CmpiOp(rest, constant(0, target), "eq"))
+        inner = Block()
+        inner_emit = emitter(inner, save.at)
+        base = self.values[cast(Version, save.node).base]
+        own = extents_of(base, inner_emit)
+        shift = constant(every.bit_length() - 1, inner)
+        place = inner_emit(arith.ShRUIOp(induction, shift))
+        state = state_at(self.segments[save], save, place, own, inner)
+        copy_into(base, state, own, inner, save.at)
+        inner.add_op(scf.YieldOp())
+        branch = scf.IfOp(begins, [], [inner], [Block([scf.YieldOp()])])
+        branch.location = save.at.location
+        target.add_op(branch)
 
 
 def is_at_hand(node: Saved, save: Save) -> bool:
@@ -324,6 +348,15 @@ def segment_slot(
     )
     target.add_op(view)
     return view.result
+
+
+def state_at(
+    segment: SSAValue, save: Save, place: SSAValue, own: Sequence[SSAValue], target: Block
+) -> SSAValue:
+    """One of the states that are kept of an array with the extents `own`."""
+    if not save.segment.by_columns:
+        return segment_slot(segment, [place], own, target)
+    return transpose(segment_slot(segment, [place], own[::-1], target), emitter(target, save.at))
 
 
 def copy_into(

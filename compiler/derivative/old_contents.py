@@ -173,12 +173,15 @@ class OldContents:
                 offset = self._emit(arith.AddiOp(offset, skipped))
             offsets.append(offset)
         strides = [self.primal.prologues.index(s, self.block) for s in steps]
-        view = array.ViewOp(self.primal.segment(save), offsets, dims, list(extents), strides)
+        view = array.ViewOp(self.segment(save), offsets, dims, list(extents), strides)
         view.location = answer.access.op.location
         return self._emit(view)
 
     def _cast(self, view: SSAValue, type_: MemRefType[Attribute]) -> SSAValue:
         return view if view.type == type_ else self._emit(memref.CastOp.get(view, type_))
+
+    def segment(self, save: Save) -> SSAValue:
+        return self.primal.segment(save)
 
     def _save(self, one: Instance) -> Save:
         save = self.primal.plan.save_of(one.of)
@@ -190,7 +193,7 @@ class OldContents:
         save = self._save(one)
         firsts = firsts_of(one, save)
         places = [self.number(q - first) for q, first in zip(one.at, firsts, strict=True)]
-        return self.primal.segment(save), places
+        return self.segment(save), places
 
     def _load(
         self, place: tuple[SSAValue, Sequence[SSAValue]], block: Block, like: Operation

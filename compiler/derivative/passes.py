@@ -19,10 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
@@ -41,6 +42,7 @@ from .extremum_sides import forget_sides
 from .forward import tangent_functions
 from .overwritten import Overwritten
 from .plan import Plan, Save, hint_of, killing_line
+from .replays import REPLAYABLE, REPLAYS
 from .reverse import activities_of, gradient_of, only_function, plan_gradient
 from .split import halves_of
 from .versions import Version
@@ -111,6 +113,10 @@ class Reverse(ModulePass):
     adjoints: bool = False
     """Its own adjoint will be taken: besides, calls are kept of what the compiler cannot see into."""
 
+    tape: int | None = None
+    """Beside a gradient whose tapes may be longer than so many bytes goes one that runs updates again
+    (`replays`), where there are any."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         resolve_all(op)
         if self.adjoints:
@@ -128,6 +134,8 @@ class Reverse(ModulePass):
             else:
                 gradient = gradient_of(function, active, saves, fresh=self.fresh, lanes=self.lanes)
                 made = (gradient,)
+                if function.attributes.pop(REPLAYABLE, None) is not None and self.tape is not None:
+                    made = (gradient, self._replayed(function, active))
             activities = activities_of(function, active, finals)
             kept = not self.split
             for one in activation_pairs(function, activities, saves, self.lanes, owned=kept):
@@ -143,6 +151,14 @@ class Reverse(ModulePass):
         if not (self.tangents or self.adjoints):
             for function in [one for one in op.ops if isinstance(one, func.FuncOp)]:
                 inline_rules(function)
+
+    def _replayed(self, function: func.FuncOp, active: Sequence[int]) -> func.FuncOp:
+        """The gradient for longer tapes."""
+        function.attributes[REPLAYS] = UnitAttr()
+        made = gradient_of(function, active, self.saves, fresh=self.fresh, lanes=self.lanes)
+        made.properties["sym_name"] = StringAttr(f"{made.sym_name.data}_in_steps")
+        made.attributes[activation.CHECKPOINTED] = IntegerAttr(cast(int, self.tape), i64)
+        return made
 
 
 @dataclass(frozen=True)

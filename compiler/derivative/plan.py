@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import i8
@@ -135,6 +136,21 @@ How = Free | Reload | ReadMirror | ReadNeighbour | Recompute | Invert | RollBack
 RECOMPUTE = Recompute()
 
 
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """A loop whose reverse sweep fills tapes again, a stretch of iterations at a time (`replays`)."""
+
+    loop: array.LoopOp
+    states: Mapping[SSAValue, Save]
+    """The arrays that the loop changes, each with the save of its contents where a stretch begins."""
+    saves: tuple[Save, ...]
+    """What is filled again: their segments are pushed in each iteration."""
+    cloned: frozenset[Operation]
+    """The ops of the loop's body that run again."""
+    arrays: frozenset[SSAValue]
+    """Those that the clones have of their own: those with a state, and scratch arrays of an iteration."""
+
+
 @dataclass
 class Plan:
     """The decisions for one function; `saves` in program order."""
@@ -144,6 +160,14 @@ class Plan:
     saves: list[Save]
     hows: dict[Node | Overwritten, How]
     """How each value is had that the adjoint asks for, and what that asks for in turn."""
+    replays: dict[array.LoopOp, Replay] = field(default_factory=dict[array.LoopOp, Replay])
+    can_replay: bool = False
+    """Whether there would be some, if the function asked for them."""
+
+    @property
+    def read_back(self) -> list[Save]:
+        """All that the reverse sweep reads from tapes: what was saved, and what it fills again."""
+        return [*self.saves, *(save for r in self.replays.values() for save in r.saves)]
 
     def how(self, node: Node | Overwritten) -> How:
         """What needed no decision is pure code on numbers that are free."""

@@ -63,6 +63,7 @@ from .plan import (
     Save,
     Saved,
 )
+from .replays import replay_loops
 from .segments import Margins, Segment, enclosing_loops, is_recomputable
 from .value_graph import ValueGraph, numbers_of
 from .versions import Version
@@ -76,20 +77,22 @@ def make_plan(function: func.FuncOp, activity: Activity, saves: str) -> Plan:
     needed = Needed(function, activity)
     mode, _, trusted = saves.partition(":")
     most = int(trusted) if trusted else None
-    plan, spares = plan_of(function, needed, mode, most)
-    if spares and plan.saves:
-        fewest, _ = plan_of(function, needed, "fewest", most)
+    plan, graph = plan_of(function, needed, mode, most)
+    if graph.prices.spares and plan.saves:
+        fewest, its_graph = plan_of(function, needed, "fewest", most)
         if not are_no_longer(plan.saves, fewest.saves):
-            plan = fewest
+            plan, graph = fewest, its_graph
     if mode == "forbid" and plan.saves:
         raise forbidden(plan)
+    if saves == "minimal":
+        replay_loops(plan, graph)
     return plan
 
 
 def plan_of(
     function: func.FuncOp, needed: Needed, mode: str, trusted: int | None
-) -> tuple[Plan, bool]:
-    """The plan of a mode, and whether functions had a price in it."""
+) -> tuple[Plan, ValueGraph]:
+    """The plan of a mode, and what it was made of."""
     refused = frozenset[Version]()
     while True:
         trusting, bytes_alone = mode != "all", mode == "fewest"
@@ -100,7 +103,7 @@ def plan_of(
         plan = planner.plan()
         lost = planner.lost_contents()
         if not lost:
-            return plan, graph.prices.spares
+            return plan, graph
         refused |= lost
 
 

@@ -27,9 +27,18 @@ from ..names import as_written
 from ..rules import Contents
 from .budget_receipt import Budget
 from .intervals import Number
-from .plan import Plan
+from .plan import Plan, Replay, Save
 from .rollback import Rolled, inverses
-from .saved_value import SavedValue, added_up, name_of_value, program_s_name, saved_value, shown
+from .saved_value import (
+    SavedValue,
+    added_up,
+    name_of,
+    name_of_value,
+    program_s_name,
+    reader_of,
+    saved_value,
+    shown,
+)
 from .segments import bytes_of
 from .sizes import Sizes
 from .source_words import expression_of, line_number, source_text
@@ -54,6 +63,25 @@ class RolledBack:
     def source(self) -> str:
         """The text of its line."""
         return linecache.getline(self.file, self.line).strip()
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What is saved of some iterations of a loop only: the reverse sweep makes what is between them again."""
+
+    name: str
+    line: int
+    """Where the value is read."""
+    every: int
+    """It is saved in every so many-th iteration."""
+    bytes: int | None
+    """What so many iterations take, for the given arguments; None where that is known at run time only."""
+    file: str
+
+    def __str__(self) -> str:
+        size = in_bytes(self.bytes)
+        what = f"`{self.name}` is saved every {self.every} iterations and made again"
+        return f"line {self.line}: {what}, {size} at a time"
 
 
 @dataclass(frozen=True)
@@ -88,6 +116,8 @@ class Receipt:
     rolled_back: tuple[RolledBack, ...]
     """The integers that are counted back instead of being saved."""
     allocated: Callable[[], Allocated] = field(compare=False)
+    replayed: tuple[Replayed, ...] = ()
+    """What is made again between the iterations that save it."""
     budget: Budget | None = None
     """Where there is one: what it means for these arguments."""
     kernels: tuple[KernelFigures, ...] = ()
@@ -155,6 +185,7 @@ class Receipt:
             "bound": self.bound,
             "saves": [{**asdict(s), "needed_by": list(s.needed_by)} for s in self.saves],
             "rolled_back": [asdict(r) for r in self.rolled_back],
+            "replayed": [asdict(r) for r in self.replayed],
             "budget": None if self.budget is None else self.budget.to_dict(),
             "kernels": [one.to_dict() for one in self.kernels],
             "loops": [one.to_dict() for one in self.loops],
@@ -223,7 +254,7 @@ class Receipt:
         lines = [head]
         for row, s in zip(rows, self.saves, strict=True):
             lines += [row, " " * head.index("source") + s.why]
-        lines += [*self._counted_back(), self.totals(), *budget]
+        lines += [*map(str, self.replayed), *self._counted_back(), self.totals(), *budget]
         for what in dict.fromkeys(s.depends_on for s in self.saves if s.bytes is None):
             if what is not None:
                 lines.append(f"depends on {what}")
@@ -265,7 +296,16 @@ def receipt_of(
     needs = tuple(needed_value(need, op) for need, op in plan.needed.by.items())
     back = sorted({one for r in plan.rolled.values() for one in rolled_back(r)}, key=line_of_one)
     name = as_written(plan.function.sym_name.data)
-    return Receipt(name, at[0], at[1], saves, needs, tuple(back), allocated)
+    again = tuple(replayed_value(s, r, sizes) for r in plan.replays.values() for s in r.saves)
+    return Receipt(name, at[0], at[1], saves, needs, tuple(back), allocated, again)
+
+
+def replayed_value(save: Save, replay: Replay, sizes: Sizes) -> Replayed:
+    every = next(iter(replay.states.values())).segment.every
+    count = sizes.stretch(sizes.factors(save), every)
+    size = None if count is None else bytes_of(save.element) * count
+    at = line_of(reader_of(save)) or ("", 0, 0)
+    return Replayed(name_of(save), at[1], every, size, at[0])
 
 
 def rolled_back(rolled: Rolled) -> Iterator[RolledBack]:

@@ -57,6 +57,8 @@ from .map_adjoint import MapAdjoint
 from .plan import Plan
 from .planner import make_plan
 from .primal_values import PrimalValues
+from .replay_sweep import ReplaySweep
+from .replays import REPLAYABLE, REPLAYS
 from .same_bits import keep_same_bits
 from .sanitizer_marks import ITERATION, is_whole, looking, mark, touched
 from .segments import value_block
@@ -91,6 +93,8 @@ def gradient_of(
     """
     plan = plan_gradient(function, active_arguments, saves, finals)
     gradient = ReverseSweep(function, plan, lanes, fresh=fresh).run()
+    if plan.can_replay:
+        function.attributes[REPLAYABLE] = UnitAttr()
     inherit_locations(gradient)
     forget_sides(gradient)
     return gradient
@@ -300,6 +304,7 @@ class ReverseSweep(Emission):
         gradient.location = self.function.location
         gradient.attributes.update(self.function.attributes)
         gradient.attributes.pop("hidden", None)  # they are the last no more
+        gradient.attributes.pop(REPLAYS, None)
         first, args = len(self.top.args), list(self.top.args)
         shadows = {args.index(a): first + k for k, a in enumerate(self.active_memory)}
         mirror_overlaps(gradient, shadows)
@@ -419,6 +424,8 @@ class ReverseSweep(Emission):
                 "the condition of this `while` changes memory that the gradient needs",
                 "compute what it needs in the loop's body",
             )
+        replay = self.plan.replays.get(op)
+        again = None if replay is None else ReplaySweep(self, replay)
         trips = self.primal.get(op.trips)
         permutation = [cast(int, p) for p in self.alias.permutation(op)]
         inverse = [permutation.index(p) for p in range(len(permutation))]
@@ -443,6 +450,8 @@ class ReverseSweep(Emission):
                 name = carried[p].name_hint or "array"
                 within.name_hint = f"{name}_shadow" if kind == SHADOW else name
                 self.primal.known.memrefs[(carried[p], kind)] = within
+            if again is not None:
+                again.before(induction, body.args[0])
             self.primal.open(op.body.block, body)
             self.reverse_ops(op.body.block)
             self.primal.close(op.body.block)

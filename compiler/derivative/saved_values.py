@@ -32,7 +32,7 @@ class SavedValues:
 
     def open(self, block: Block) -> None:
         """Pop what was pushed in a block, where its reverse starts."""
-        for save in self.primal.plan.saves:
+        for save in self.primal.plan.read_back:
             if save.push_before.parent_block() is block and block is not self.primal.top:
                 self.segment(save)
 

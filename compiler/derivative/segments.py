@@ -29,7 +29,7 @@ from ..analysis.carried_shapes import arrays_before
 from ..analysis.equal_extents import all_equal, found_equal
 from ..analysis.views import strip_casts
 from ..rules.builders import Emit, index
-from .bits import PER_BYTE, are_packed, bytes_for
+from .bits import PER_BYTE, are_packed, places_for
 
 Margins = tuple[tuple[int, int], ...]
 """For each loop, how many of its first and last iterations are left out."""
@@ -71,6 +71,10 @@ class Segment:
     """A number, not an array or what a map computes."""
     of_map: bool = False
     """What a map computes."""
+    every: int = 1
+    """Of the outermost of `loops`, only every so many-th iteration is saved."""
+    by_columns: bool = False
+    """The value is a matrix of which each column lies in one piece: its extents are the other way round."""
 
     @property
     def in_bits(self) -> bool:
@@ -90,6 +94,8 @@ class Segment:
             Dimension(cast(SSAValue, loop.count), first + last, is_count=True)
             for loop, (first, last) in zip(self.loops, self.margins, strict=True)
         ]
+        if self.every > 1:
+            found[0] = Dimension(found[0].number, found[0].less, self.every, is_count=True)
         if self.in_bits:
             found[-1] = Dimension(found[-1].number, found[-1].less, PER_BYTE, is_count=True)
         found += [Dimension(number) for number in self.own]
@@ -129,7 +135,7 @@ class Segment:
             size = emit(arith.SubiOp(size, index(dimension.less, emit)))
         if dimension.is_count:
             size = emit(arith.MaxSIOp(size, index(0, emit)))
-        return bytes_for(size, emit) if dimension.per > 1 else size
+        return places_for(size, dimension.per, emit) if dimension.per > 1 else size
 
 
 def extents_of_base(base: SSAValue) -> tuple[SSAValue | ArrayExtent, ...]:

@@ -92,6 +92,8 @@ class Sizes:
             if one_place:
                 continue
             factors.insert(0, replace(self._repetitions(op, side), less=margins.get(op, 0)))
+        if save.segment.every > 1:
+            factors[0] = replace(factors[0], of=save.segment.every)
         if save.in_bits:
             factors[-1] = replace(factors[-1], of=PER_BYTE)
         factors += map(Factor, save.segment.own)
@@ -163,6 +165,28 @@ class Sizes:
                 return None
             total += inner
         return total
+
+    def stretch(self, factors: Sequence[Factor], every: int) -> int | None:
+        """The most elements that `every` iterations of the outermost loop save together."""
+        first, rest = factors[0], factors[1:]
+        self.terms = 0
+        try:
+            count = self._count(first)
+            if count is None or count > LONGEST_SUM:
+                return None
+            if not self._in_sum(first, rest):
+                inner = self._product(rest)
+                return None if inner is None else min(count, every) * inner
+            parts: list[int | None] = []
+            for value in range(count):
+                assert first.induction is not None
+                self.intervals.set_induction(first.induction, value)
+                parts.append(self._product(rest))
+        finally:
+            self.intervals.forget_inductions()
+        known = [part for part in parts if part is not None]
+        sums = [sum(known[start : start + every]) for start in range(0, count, every)]
+        return max(sums, default=0) if len(known) == len(parts) else None
 
     def _count(self, factor: Factor) -> int | None:
         """How many places a factor makes; notes where that is a bound."""

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from xdsl.context import Context
@@ -41,6 +41,7 @@ from ..codegen.activations_to_llvm import slots_in_record
 from ..codegen.entries.guard import Form
 from ..codegen.kernel_state import size_of
 from ..codegen.steps_to_llvm import TOO_LITTLE
+from ..derivative import replays
 from ..diagnostics import CompileError, refusal
 from ..rules import runs_once
 from ..rules.calls import private_functions
@@ -156,6 +157,25 @@ def measure_saved(
     else:
         kernel.detach()
         kernel.erase()
+
+
+def measure_whole(kernel: func.FuncOp, replayed: func.FuncOp, assumed: Sequence[Form]) -> None:
+    """Add the function that computes how much less the other gradient saves, which runs updates again.
+
+    What that one saves counts `AGAIN` times. Where what one of the two saves is dynamic, it is left out.
+    """
+    measure = Measure(kernel, assumed, checked=True)
+    total, a = saved_on_tapes(measure), measure.a
+    passed = zip(replayed.body.block.args, measure.block.args, strict=True)
+    others = saved_on_tapes(Called(replayed, dict(passed), Here(a), a))
+    if total.unknown is not None or others.unknown is not None:
+        replayed.detach()
+        replayed.erase()
+        return
+    less = a.sub(total.number, a.mul(replays.AGAIN, others.number))
+    function = measure.function(replace(total, number=a.at_least_zero(less)))
+    clean(function)
+    cast(Block, kernel.parent).insert_op_before(function, kernel)
 
 
 def refuse_large(module: ModuleOp, assumed: Sequence[Form], memory: int) -> None:

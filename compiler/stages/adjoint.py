@@ -26,7 +26,7 @@ from ..derivative.sanitizer_marks import watch
 from ..derivative.symmetric import Symmetric
 from ..pass_order import BEFORE_ANOTHER, for_threads
 from ..print_ir import module_text
-from ..request import HESSIAN, TANGENT, WITHIN_BUDGETS, Request
+from ..request import HESSIAN, JOINT, TANGENT, WITHIN_BUDGETS, Request
 from ..rules.calls import listed, private_functions
 from ..rules.routines import inline_rules
 from ..transforms.privatize_cells import PrivatizeCells
@@ -58,6 +58,7 @@ def adjoint(c: Compilation) -> None:
         r.mode in HESSIAN,
         cotangents_at_once(r),
         fresh=r.mode in (*HESSIAN, "gradient"),
+        tape=r.options.longest_tape if r.mode in JOINT else None,
     )
     match r.mode:
         case "tangent" | "tangent-alone":

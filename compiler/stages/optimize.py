@@ -6,12 +6,13 @@ import platform
 
 from xdsl.dialects import func
 
+from ...dialects import activation
 from ..analysis.effects import is_private
 from ..compilation import Compilation
 from ..derivative.drop_guards import DropGuards
 from ..pass_order import FOR_KERNELS, OPTIMIZE, with_options
 from ..request import RETRIED, WITHIN_BUDGETS
-from ..sizes.step_sizes import measure_saved, measure_steps, refuse_large
+from ..sizes.step_sizes import measure_saved, measure_steps, measure_whole, refuse_large
 from .adjoint import expand_derivatives
 
 X86 = ("x86_64", "AMD64")
@@ -31,6 +32,8 @@ def optimize(c: Compilation) -> None:
             measure_budget(c)
         elif r.mode == "vjp":
             refuse_large(c.module, c.built.assumed, r.options.memory)
+    elif activation.CHECKPOINTED in (functions := functions_of(c))[-1].attributes:
+        measure_whole(functions[0], functions[1], c.built.assumed)
 
 
 def has_fused(c: Compilation) -> bool:
@@ -42,9 +45,13 @@ def has_fused(c: Compilation) -> bool:
     return not c.request.options.device and (not x86 or "fma" in cpu.features)
 
 
+def functions_of(c: Compilation) -> list[func.FuncOp]:
+    return [op for op in c.module.ops if isinstance(op, func.FuncOp) and not is_private(op)]
+
+
 def measure_budget(c: Compilation) -> None:
     """Write the sizes of what is saved, by which a gradient keeps to its budget."""
-    functions = [op for op in c.module.ops if isinstance(op, func.FuncOp) and not is_private(op)]
+    functions = functions_of(c)
     spill = c.request.options.spill
     memory, assumed = c.request.options.memory or 0, c.built.assumed
     if c.request.mode == "reverse-hvp":  # its adjoint would ask for steps in another order

@@ -84,8 +84,11 @@ It is allocated by columns, and the others go through it as it lies.
 It pays where a loop goes through all columns, one by one, and a loop in it comes back to them: the copies are
 as much work as two iterations of an inner loop.
 
-Kept: matrices of which the nest touches anything but columns, in maps; nests that may raise, in which memory
-is to be as Python leaves it; and those in loops whose iterations are for threads: others write to the matrix
+A map in the nest that copies the whole matrix, less often than others go along its columns, reads it where it
+lies then: the states of a loop that runs again (`derivative.replays`).
+
+Kept: matrices of which the nest touches anything else but columns, in maps; nests that may raise, in which
+memory is to be as Python leaves it; and those in loops whose iterations are for threads: others write to it
 meanwhile. Runs after products are made, which read columns as they lie, and before `transpose_columns`, for
 matrices that are only read, a part of them as well.
 """
@@ -202,13 +205,34 @@ class Matrix:
                 yield loop
 
     def is_all(self) -> bool:
-        """Whether nothing else in the nest touches the memory of the matrix."""
+        """Whether nothing else in the nest touches the memory of the matrix, but copies of the whole."""
         if any(len(op.extents) != 1 for op in self.maps) or self.escapes():
             return False
         alias = AliasAnalysis(self.function)
         mine = {view.result for view in self.views}
         touched = [a for op in every_op(self.nest)[1:] for a in accesses(op)]
-        return all(a.memref in mine or not alias.may_alias(a.memref, self.matrix) for a in touched)
+        return all(
+            a.memref in mine
+            or (a.op in self.copies and a.kind == "read")
+            or not alias.may_alias(a.memref, self.matrix)
+            for a in touched
+        )
+
+    @cached_property
+    def copies(self) -> list[array.MapOp]:
+        """Maps that copy the whole matrix, less often than others go along its columns."""
+        users = (u.operation for u in self.matrix.uses if self.nest.is_ancestor(u.operation))
+        depth = max((len(enclosing_loops(op)) for op in self.maps), default=0)
+        return [
+            op
+            for op in users
+            if isinstance(op, array.MapOp)
+            and list(op.ins) == [self.matrix]
+            and len(op.outs) == 1
+            and op.out_kinds == ("store",)
+            and op.shifts is None
+            and len(enclosing_loops(op)) < depth
+        ]
 
     def escapes(self) -> bool:
         """Whether anything but maps has a column, or anything but views of columns the matrix."""
@@ -219,7 +243,7 @@ class Matrix:
             if not isinstance(use.operation, array.MapOp)
         ]
         uses = [u.operation for u in self.matrix.uses if self.nest.is_ancestor(u.operation)]
-        return bool(others) or any(op not in self.views for op in uses)
+        return bool(others) or any(op not in (*self.views, *self.copies) for op in uses)
 
     @cached_property
     def is_stored_to(self) -> bool:
@@ -282,6 +306,11 @@ class Matrix:
         before.insert(made)
         lying = across(matrix, [width, rows], before)
         self.insert([lying, transfer(lying.result, made.memref, [width, rows])], before.op)
+        if self.copies:
+            standing = across(made.memref, [rows, width], before)
+            self.insert([standing], before.op)
+            for op in self.copies:
+                op.operands[op.operands.index(matrix)] = standing.result
         if self.is_stored_to:
             standing = across(made.memref, [rows, width], before)
             back = transfer(standing.result, matrix, [rows, width])

@@ -58,6 +58,94 @@ func.func @columns_that_are_read(%b : memref<?x?xf64>, %s : memref<?xf64>, %step
   func.return
 }
 
+// A copy of the whole reads the columns where they lie now.
+// CHECK-LABEL: @the_whole_is_copied_now_and_then
+// CHECK:         %a_columns = array.alloc(
+// CHECK:         [[standing:%[0-9]+]] = array.view %a_columns[{{.*}} dims [1, 0]
+// CHECK:         array.loop %k to %n do {
+// CHECK:           array.map({{.*}}) ins([[standing]] : memref<?x?xf64, strided<[1, ?]>>) outs(%b : memref<?x?xf64>)
+// CHECK:           array.view %a_columns[%k, %c0] dims [1]
+func.func @the_whole_is_copied_now_and_then(%a : memref<?x?xf64>, %b : memref<?x?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %a, %c0 : memref<?x?xf64>
+  %n = memref.dim %a, %c1 : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    array.map(%m, %n) ins(%a : memref<?x?xf64>) outs(%b : memref<?x?xf64>) kinds ["store"] {
+    ^bb0(%e : f64):
+      array.yield %e : f64
+    }
+    %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %trips_1 = array.loop %i to %k do {
+      %q = array.view %a[%c0, %i] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+      array.map(%m) ins(%p, %q : memref<?xf64, strided<[?]>>, memref<?xf64, strided<[?]>>) outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x : f64, %y : f64):
+        %z = arith.addf %x, %y : f64
+        array.yield %z : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// The whole is stored to: what is copied back behind the nest would be old.
+// CHECK-LABEL: @kept_when_the_whole_is_stored_to
+// CHECK-NOT:     array.alloc
+// CHECK:         func.return
+func.func @kept_when_the_whole_is_stored_to(%a : memref<?x?xf64>, %b : memref<?x?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %a, %c0 : memref<?x?xf64>
+  %n = memref.dim %a, %c1 : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    array.map(%m, %n) ins(%b : memref<?x?xf64>) outs(%a : memref<?x?xf64>) kinds ["store"] {
+    ^bb0(%e : f64):
+      array.yield %e : f64
+    }
+    %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %trips_1 = array.loop %i to %k do {
+      array.map(%m) ins(%p : memref<?xf64, strided<[?]>>) outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x : f64):
+        %z = arith.addf %x, %x : f64
+        array.yield %z : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_the_whole_is_changed_in_place
+// CHECK-NOT:     array.alloc
+// CHECK:         func.return
+func.func @kept_when_the_whole_is_changed_in_place(%a : memref<?x?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %a, %c0 : memref<?x?xf64>
+  %n = memref.dim %a, %c1 : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    array.map(%m, %n) ins(%a : memref<?x?xf64>) outs(%a : memref<?x?xf64>) kinds ["store"] {
+    ^bb0(%e : f64):
+      %d = arith.addf %e, %e : f64
+      array.yield %d : f64
+    }
+    %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %trips_1 = array.loop %i to %k do {
+      array.map(%m) ins(%p : memref<?xf64, strided<[?]>>) outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x : f64):
+        %z = arith.addf %x, %x : f64
+        array.yield %z : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
 // Each column is seen once: a copy is as much work.
 // CHECK-LABEL: @kept_when_no_loop_comes_back
 // CHECK-NOT:     array.alloc

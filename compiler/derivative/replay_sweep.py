@@ -1,0 +1,311 @@
+"""The reverse of a replayed loop: where that of a stretch of iterations begins, its tapes are filled again.
+
+::
+
+    array.loop %s to %trips do {
+      %k = %trips - 1 - %s
+      scf.if %k % 8 == 7 or %s == 0 {
+        array.map ins(%y_saved[%k / 8]) outs(%y_again)      // the state that the forward sweep kept
+        array.loop %i to %k % 8 + 1 do {
+          %y_saved_1 = ad.push %tape(%n)
+          ...                                               // the updates of iteration %k / 8 * 8 + %i
+        }
+      }
+      %y_saved_2 = ad.pop %tape(%n)
+      ...                                                   // the adjoint, as without stretches
+    }
+
+What is cloned, and why it may be: `replays`. The clones are written as the forward sweep writes the primal,
+with the saves that it leaves out. What they take of the primal is had as it is in the reverse of the body.
+Old contents that several maps read are copied to the tape before the first of them, which all read the copy:
+then no map waits for another that reads the array by another view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import cast
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.traits import IsTerminator
+
+from ...dialects import array
+from ..analysis.views import strip_views
+from ..rules import writes
+from ..rules.builders import extents_of, index, transfer, transpose
+from ..rules.sweeps import PRIMAL
+from .forward_sweep import ForwardSweep, copy_hints, is_at_hand, state_at
+from .old_contents import OldContents
+from .overwritten import Answer, Overwritten
+from .plan import ReadOld, Replay, Save
+from .replays import taken_in_body, views_between
+from .segments import comes_before, is_inside
+from .sweeps import Primal, Sweep
+
+
+class Values(dict[SSAValue, SSAValue]):
+    """The values of the primal as clones have them: their own, or as the reverse sweep has them again."""
+
+    def __init__(self, primal: Primal) -> None:
+        super().__init__()
+        self.primal = primal
+
+    def __missing__(self, value: SSAValue) -> SSAValue:
+        if isinstance(value.type, MemRefType):
+            found = self.primal.memref(value, PRIMAL)
+        else:
+            found = self.primal.get(value)
+        self[value] = found
+        return found
+
+    def __contains__(self, value: object) -> bool:
+        return True
+
+    def get(self, value: SSAValue, default: object = None) -> SSAValue:  # pyright: ignore
+        return self[value]
+
+
+class ReplaySweep(ForwardSweep):
+    """Writes the clones of one loop."""
+
+    def __init__(self, sweep: Sweep, replay: Replay) -> None:
+        primal = sweep.primal
+        plan = replace(primal.plan, saves=list(replay.saves))
+        super().__init__(plan, primal.forward.entry, Values(primal))
+        self.sweep, self.primal, self.replay = sweep, primal, replay
+        self.every = next(iter(replay.states.values())).segment.every
+        for save in replay.saves:
+            self.tapes[save] = primal.forward.tapes[save] = primal.prologues.tape(save.at.location)
+        self._early: dict[Operation, list[Save]] = {}
+        """Saves of old contents that are made before the op that reads them first."""
+        self._copied: list[Save] = []
+        """Those that have been made."""
+        self._of_earlier: dict[Operation, list[tuple[Save, SSAValue]]] = {}
+        """What maps save for earlier ones, which read the same and store nothing."""
+        for save in filter(self._can_be_early, replay.saves):
+            reader = self._first_reader(save)
+            if reader is not None:
+                self._early.setdefault(reader, []).append(save)
+                self._pushed_before[save.push_before].remove(save)
+                self._pushed_before.setdefault(reader, []).append(save)
+        for base, state in replay.states.items():
+            self.values[base] = self._copy_of(base, state)
+        self._rebuild_views()
+
+    def _copy_of(self, base: SSAValue, state: Save) -> SSAValue:
+        """An array of the clones' own, before all stretches."""
+        owner, forward, emit = base.owner, self.primal.forward.values, self.sweep.emit
+        if isinstance(owner, array.AllocOp):
+            extents = [forward[e] for e in owner.extents]
+        else:
+            extents = extents_of(forward[base], emit)
+        by_columns = state.segment.by_columns
+        copy = emit(array.AllocOp(extents[::-1] if by_columns else extents, state.element))
+        copy.name_hint = f"{base.name_hint or 'array'}_again"
+        return transpose(copy, emit) if by_columns else copy
+
+    def before(self, induction: SSAValue, done: SSAValue) -> None:
+        """Fill the tapes where the reverse of a stretch begins, after so many iterations."""
+        sweep = self.sweep
+        emit, last = sweep.emit, index(self.every - 1, sweep.emit)
+        place = emit(arith.AndIOp(induction, last))
+        is_last = emit(arith.CmpiOp(place, last, "eq"))
+        is_first = emit(arith.CmpiOp(done, index(0, emit), "eq"))
+        begins = emit(arith.OrIOp(is_last, is_first))
+        inner = Block()
+        with sweep.at(inner):
+            span = emit(arith.ShRUIOp(induction, index(self.every.bit_length() - 1, emit)))
+            count = emit(arith.AddiOp(place, index(1, emit)))
+            self._fill(span, emit(arith.SubiOp(induction, place)), count)
+            sweep.append(scf.YieldOp())
+        sweep.append(scf.IfOp(begins, [], [inner], [Block([scf.YieldOp()])]))
+
+    def _fill(self, span: SSAValue, first: SSAValue, count: SSAValue) -> None:
+        """Fill the tapes of so many iterations from `first` on."""
+        sweep, primal, loop = self.sweep, self.primal, self.replay.loop
+        for base, state in self.replay.states.items():
+            copy = self.values[base]
+            extents = extents_of(copy, sweep.emit)
+            segment = primal.forward.segments[state]
+            kept = state_at(segment, state, span, extents, sweep.block)
+            sweep.append(transfer(kept, copy, extents))
+        body = Block(arg_types=[IndexType()])
+        with sweep.at(body):
+            counter = sweep.emit(arith.AddiOp(first, body.args[0]))
+            counter.name_hint = loop.induction.name_hint
+            self.values[loop.induction] = counter
+            self._clone_block(loop.body.block, body)
+        sweep.append(array.LoopOp(count, [], body))
+
+    def _rebuild_views(self) -> None:
+        """The views of the copies that are made before the loop."""
+        loop = self.replay.loop
+        for op in loop.walk():
+            for memory in (o for o in op.operands if isinstance(o.type, MemRefType)):
+                base = strip_views(memory)
+                if op not in self.replay.cloned or base not in self.replay.states:
+                    continue
+                for view in reversed(views_between(memory, base)):
+                    if not is_inside(view.results[0], loop):
+                        self._rebuild(view)
+
+    def _rebuild(self, view: Operation) -> None:
+        assert isinstance(view, array.AnyView | memref.CastOp)
+        source, emit = self.values[view.source], self.sweep.emit
+        if isinstance(view, memref.CastOp):
+            type_ = cast(MemRefType[Attribute], view.dest.type)
+            self.values[view.dest] = emit(memref.CastOp.get(source, type_))
+        else:
+            self.values[view.results[0]] = emit(view.of(source, self.primal.get))
+
+    # Clones.
+
+    def _clone_block(self, source: Block, target: Block) -> None:
+        """What is cloned of a block, and the values of the block that this takes before it."""
+        primal, loop = self.primal, source.parent_op()
+        known, inductions = primal.known.copy(), dict(primal.induction)
+        counted = isinstance(loop, array.LoopOp)
+        if counted:
+            counter = self.values[loop.induction]
+            primal.known.values[loop.induction] = primal.induction[loop] = counter
+        primal.prologues.begin(source, target)
+        super()._clone_block(source, target)
+        primal.prologues.close(source)
+        primal.known.leave(target, known)
+        if counted:
+            primal.induction.pop(loop)
+            primal.induction.update(inductions)
+
+    def _clone_one(self, op: Operation, target: Block) -> None:
+        for save in self._early.get(op, ()):
+            self._keep_old(save, cast(Overwritten, save.node), target)
+            self._copied.append(save)
+        if op in self.replay.cloned and isinstance(op, array.AnyView):
+            made = op.of(self.values[op.source], self.values.__getitem__)
+            target.add_op(made)
+            copy_hints(op, made, self.values)
+        elif op in self.replay.cloned or op.has_trait(IsTerminator):
+            super()._clone_one(op, target)
+
+    def _clone_map(self, op: array.MapOp, target: Block) -> None:
+        """A map that stores to replayed arrays alone, and saves."""
+        outs = [k for k, out in enumerate(op.outs) if strip_views(out) in self.replay.arrays]
+        saves = [(s, cast(SSAValue, s.node)) for s in self._saved_in_map.get(op, ())]
+        saves += self._of_earlier.get(op, [])
+        if not outs and (later := next_map(op, saves, self.replay.cloned)) is not None:
+            pairs = [
+                (s, argument_of(later, op.ins[cast(BlockArgument, v).index])) for s, v in saves
+            ]
+            self._of_earlier.setdefault(later, []).extend(pairs)
+            return
+        for save in self._copied_before.get(op, ()):
+            if is_at_hand(save.node, save) and save not in self._copied:
+                saves.append((save, argument_of(op, cast(Overwritten, save.node).target)))
+        wanted = [*(op.yielded[k] for k in outs), *(value for _, value in saves)]
+        taken = {part for value in wanted for part in taken_in_body(op, value)}
+        read = [a for a in op.body.block.args if a in taken]
+        sources = [self._source(op, a, target) for a in read]
+        body = Block(arg_types=[a.type for a in read])
+        for old, fresh in zip(read, body.args, strict=True):
+            fresh.name_hint = old.name_hint
+            self.values[old] = fresh
+        for inner in op.body.block.ops:
+            if not taken.isdisjoint(inner.results):
+                clone = inner.clone_without_regions(self.values)
+                body.add_op(clone)
+                copy_hints(inner, clone, self.values)
+        body.add_op(array.YieldOp([self.values[v] for v in wanted]))
+        extents = [self.values[e] for e in op.extents]
+        slots = [self.slot(save, target, extents) for save, _ in saves]
+        clone = array.MapOp(
+            extents,
+            sources,
+            [self.values[op.outs[k]] for k in outs] + slots,
+            [*(op.out_kinds[k] for k in outs), *("store" for _ in slots)],
+            Region(body),
+        )
+        clone.location = op.location
+        target.add_op(clone)
+
+    # Old contents on the tape.
+
+    def _can_be_early(self, save: Save) -> bool:
+        """Whether what a map overwrites may be copied before another op of its block."""
+        if not is_at_hand(save.node, save) or save.push_before is not save.at or save.loops:
+            return False
+        return all(e.owner not in self.replay.cloned for e in cast(Overwritten, save.node).extents)
+
+    def _first_reader(self, save: Save) -> Operation | None:
+        """The first op of the block that reads the old contents by another view; nothing stores since."""
+        old = cast(Overwritten, save.node)
+        base, found = strip_views(old.target), None
+        op = save.at.prev_op
+        while op is not None and op is not old.target.owner:
+            if op in self.replay.cloned:
+                if op.regions and not isinstance(op, array.MapOp):
+                    break
+                if any(strip_views(w.memref) is base for w in writes(op)):
+                    break
+                if isinstance(op, array.MapOp) and self._reads_old(op, old):
+                    found = op
+            op = op.prev_op
+        return found
+
+    def _reads_old(self, op: array.MapOp, old: Overwritten) -> bool:
+        hows = map(self.plan.hows.get, op.body.block.args)
+        answers = [how.answer for how in hows if isinstance(how, ReadOld)]
+        return any(not a.may_survive and all(one.of == old for one in a.instances) for a in answers)
+
+    def _source(self, op: array.MapOp, argument: BlockArgument, target: Block) -> SSAValue:
+        """What a map reads: of old contents that are on the tape by now, those."""
+        memory = op.ins[argument.index]
+        for save in self._copied:
+            if memory is cast(Overwritten, save.node).target and not comes_before(save.at, op):
+                return self.slot(save, target, [self.values[e] for e in op.extents])
+        how = self.plan.hows.get(argument)
+        if isinstance(how, ReadOld) and self._is_copied(how.answer):
+            block = cast(Block, op.parent)
+            with self.primal.at_place(block, target):
+                extents = [self.values[e] for e in op.extents]
+                return OnTape(self, block).view(how.answer, extents)
+        return self.values[memory]
+
+    def _is_copied(self, answer: Answer) -> bool:
+        copied = {save.node for save in self._copied}
+        return not answer.may_survive and all(one.of in copied for one in answer.instances)
+
+
+class OnTape(OldContents):
+    """Old contents on the tapes that are being filled."""
+
+    def __init__(self, sweep: ReplaySweep, block: Block) -> None:
+        super().__init__(sweep.primal, block)
+        self.segments = sweep.segments
+
+    def segment(self, save: Save) -> SSAValue:
+        return self.segments[save]
+
+
+def argument_of(op: array.MapOp, memory: SSAValue) -> SSAValue:
+    """An element of what a map reads."""
+    return op.body.block.args[op.ins.index(memory)]
+
+
+def next_map(
+    op: array.MapOp, saves: Sequence[tuple[Save, SSAValue]], cloned: Collection[Operation]
+) -> array.MapOp | None:
+    """The map that is cloned next, where it reads all that `op` saves, which stores nothing itself."""
+    if not all(isinstance(v, BlockArgument) and v.owner is op.body.block for _, v in saves):
+        return None
+    later = op.next_op
+    while later is not None and not (isinstance(later, array.MapOp) and later in cloned):
+        if later in cloned and (later.regions or writes(later)):
+            return None
+        later = later.next_op
+    if later is None or list(later.extents) != list(op.extents):
+        return None
+    reads = [op.ins[cast(BlockArgument, v).index] for _, v in saves]
+    return later if all(read in later.ins for read in reads) else None

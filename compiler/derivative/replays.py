@@ -1,0 +1,495 @@
+"""Loops whose reverse sweep fills a tape again, stretch by stretch, from states and values that are at hand.
+
+A loop that updates an array in place saves its contents in each iteration::
+
+    for k in range(n):                                   saved: y, n times
+        alpha[k] = -(r[k] + np.dot(r[k-1::-1], y[:k]))
+        y[:k] += alpha[k] * y[k-1::-1]
+
+Most of the work is the sum. Its result is at hand in the reverse sweep, and the update alone makes the next
+contents of `y` from those before. So the forward sweep keeps `y` of every `EVERY`-th iteration only: a
+*state*. The reverse sweep goes through the loop in stretches of as many iterations. It first runs the updates
+of a stretch from its state, which fill a tape; then it takes that tape from its top, as it would have taken
+the whole one. The tape stays in the cache, and its memory serves all stretches.
+
+Why here: after the plan, of which it takes the decisions. A `Replay` names what is cloned: the ops that store
+to the *replayed* arrays (those with a state, and scratch arrays of an iteration), and what they compute. Cut
+off is whatever is at hand:
+
+- a number that the plan frees, recomputes, reloads, or saves for all iterations at once;
+- what an op reads of memory that nothing overwrites afterwards.
+
+Refused: loops that carry arrays, end early, or are marked (parallel ones, those of a budget); updates by
+functions, quotients, sums, products (`@`) and calls; updates of which no sum is left out (to run whole steps
+again is what a budget is for); states that are not much smaller than the tape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from typing import cast
+
+from xdsl.dialects import func, memref, scf
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+
+from ...dialects import array
+from ..analysis.affine import Affine
+from ..analysis.in_place import stands_still
+from ..analysis.views import strip_views
+from ..rules import Access, writes
+from ..rules.descriptors import descriptor_values
+from .overwritten import Answer, Overwritten, symbols_of
+from .plan import Free, How, Plan, ReadNeighbour, ReadOld, Recompute, Reload, Replay, Save, Saved
+from .prices import takes_long
+from .segments import ArrayExtent, Segment, encloses, extents_of_base, is_inside, is_recomputable
+from .value_graph import ValueGraph, numbers_of
+from .versions import Version, is_growable
+
+EVERY = 16
+"""Iterations of a stretch."""
+
+AGAIN = 3
+"""What a byte costs that is saved or made again, where others are: as many of a tape that no cache holds."""
+
+REPLAYS, REPLAYABLE = "replays", "replayable"
+"""The attributes of a function whose loops are to be replayed, and of one whose loops could be."""
+
+LESS = 2.0
+"""How many times smaller than the tape the states must be, at nominal sizes."""
+
+
+class Unavailable(Exception):
+    """Something that the updates take is not at hand, or would take too long to compute again."""
+
+
+def replay_loops(plan: Plan, graph: ValueGraph) -> None:
+    """Let the loops of the function's top level be replayed where that is possible and pays.
+
+    Where the function is not marked, only say that it could be.
+    """
+    for loop in plan.function.body.block.ops:
+        if isinstance(loop, array.LoopOp) and can_be_replayed(loop):
+            found = Finder(plan, graph, loop).find()
+            if found is None:
+                continue
+            if REPLAYS not in plan.function.attributes:
+                plan.can_replay = True
+                return
+            adopt(plan, found)
+
+
+def can_be_replayed(loop: array.LoopOp) -> bool:
+    counted = loop.count is not None and loop.condition_block is None
+    return counted and not loop.carried and not loop.attributes
+
+
+def adopt(plan: Plan, made: tuple[Replay, Mapping[Save, Save]]) -> None:
+    """Put a replay, and what saves became by it, in the plan."""
+    replayed, instead = made
+    position = min(plan.saves.index(save) for save in instead)
+    plan.saves[position:position] = replayed.states.values()
+    plan.saves[:] = [save for save in plan.saves if save not in instead]
+    nodes = {save.node: len(save.loops) - len(now.loops) for save, now in instead.items()}
+    for node, how in plan.hows.items():
+        if isinstance(how, Save) and how in instead:
+            plan.hows[node] = instead[how]
+        elif isinstance(how, ReadOld):
+            plan.hows[node] = ReadOld(of_one_iteration(how.answer, nodes))
+    plan.replays[replayed.loop] = replayed
+
+
+def of_one_iteration(answer: Answer, nodes: Mapping[Saved, int]) -> Answer:
+    """An answer of which some segments belong to one iteration of the outermost loop now."""
+    instances = tuple(
+        replace(one, at=one.at[nodes[one.of] :], margins=one.margins[nodes[one.of] :])
+        if one.of in nodes
+        else one
+        for one in answer.instances
+    )
+    return replace(answer, instances=instances)
+
+
+class Finder:
+    """Finds what is cloned of one loop."""
+
+    def __init__(self, plan: Plan, graph: ValueGraph, loop: array.LoopOp) -> None:
+        self.plan, self.graph, self.loop = plan, graph, loop
+        self.body = loop.body.block
+        self.tapes = [save for save in plan.saves if self._is_tape(save)]
+        self.cloned: set[Operation] = set()
+        self.arrays: set[SSAValue] = set()
+        self.states: dict[SSAValue, Save] = {}
+        """The replayed arrays from outside the loop, each with the save because of which it is one."""
+        self._now: Save | None = None
+        self._pending: list[Callable[[], None]] = []
+        self._at_hand: dict[SSAValue, bool] = {}
+
+    def _is_tape(self, save: Save) -> bool:
+        """Whether a save has arrays of each iteration of the loop, in a form that can be filled again."""
+        segment = save.segment
+        in_loop = self.loop in save.loops or encloses(self.body, save.push_before)
+        return in_loop and bool(segment.own or len(save.loops) > 1) and not save.in_bits
+
+    def find(self) -> tuple[Replay, dict[Save, Save]] | None:
+        found: dict[Save, Save] = {}
+        for save in self.tapes:
+            now = self._per_iteration(save)
+            before = set(self.cloned), set(self.arrays), dict(self.states)
+            try:
+                if now is None:
+                    raise Unavailable
+                self._fill(now)
+                found[save] = now
+            except Unavailable:
+                self.cloned, self.arrays, self.states = before
+                self._pending = []
+        if not found or not self.states or not self._leaves_out() or not self._pays(found):
+            return None
+        states = {base: self._state(base, save) for base, save in self.states.items()}
+        made = Replay(
+            self.loop, states, tuple(found.values()), frozenset(self.cloned), frozenset(self.arrays)
+        )
+        return made, found
+
+    # What the saves become.
+
+    def _per_iteration(self, save: Save) -> Save | None:
+        """The save with a segment for each iteration of the loop; None where others read it, too."""
+        segment = save.segment
+        if self.loop in segment.loops:
+            if segment.margins[0] != (0, 0) or not self._is_read_by_its_iteration(save):
+                return None
+            before = self.body.find_ancestor_op_in_block(save.at)
+            assert before is not None
+            segment = replace(
+                segment, loops=segment.loops[1:], margins=segment.margins[1:], push_before=before
+            )
+        return replace(save, segment=segment)
+
+    def _is_read_by_its_iteration(self, save: Save) -> bool:
+        """Whether no iteration asks for the old contents that another one overwrites."""
+        own, hows = Affine.of(self.loop.induction), self.plan.hows.values()
+        if any(isinstance(h, ReadNeighbour) and h.neighbour.loop is self.loop for h in hows):
+            return False
+        instances = (
+            one for how in hows if isinstance(how, ReadOld) for one in how.answer.instances
+        )
+        return all(one.of != save.node or one.at[0] == own for one in instances)
+
+    def _state(self, base: SSAValue, save: Save) -> Save:
+        """What is kept of an array: its contents at the beginning of every so many-th iteration."""
+        first = self.body.first_op
+        assert first is not None
+        element = cast(MemRefType[Attribute], base.type).element_type
+        own, by_columns = extents_of_base(base), self._goes_along_columns(base)
+        segment = Segment(
+            element,
+            (self.loop,),
+            self.loop,
+            ((0, 0),),
+            own[::-1] if by_columns else own,
+            every=EVERY,
+            by_columns=by_columns,
+        )
+        version = Version(base, self.graph.ssa.version(base, first))
+        return replace(save, node=version, at=first, segment=segment)
+
+    def _goes_along_columns(self, base: SSAValue) -> bool:
+        """Whether the clones touch nothing of a matrix but columns, which then lie in one piece."""
+        users = [use.operation for use in base.uses]
+        inside = [op for op in users if op in self.cloned]
+        views = [op for op in users if isinstance(op, array.AnyView | memref.CastOp)]
+        if not inside or not all(map(self.loop.is_ancestor, views)):
+            return False
+        return all(isinstance(op, array.ViewOp) and is_column(op) for op in inside)
+
+    # Whether it pays.
+
+    def _leaves_out(self) -> bool:
+        """Whether a sum as long as the longest update is not among what is cloned."""
+        longest = max(map(self._points, filter(is_map, self.cloned)), default=0.0)
+        left = (op for op in self.loop.walk() if op not in self.cloned or self._only_saves(op))
+        return any(is_sum(op) and self._points(op) >= longest / 2 for op in left)
+
+    def _only_saves(self, op: Operation) -> bool:
+        """Whether a map is cloned for what it saves, and not for what it stores."""
+        return isinstance(op, array.MapOp) and not any(
+            strip_views(out) in self.arrays for out in op.outs
+        )
+
+    def _points(self, op: Operation) -> float:
+        nominal = self.graph.prices.nominal
+        own = prod(map(nominal.size, op.extents)) if isinstance(op, array.MapOp) else 1.0
+        return own * nominal.trips(cast(Block, op.parent))
+
+    def _pays(self, found: Mapping[Save, Save]) -> bool:
+        prices = self.graph.prices
+        states = sum(
+            prices.of_segment(self._state(base, save).segment) for base, save in self.states.items()
+        )
+        stretch = EVERY / prices.nominal.trips_of(self.loop)
+        tape = sum(prices.of_segment(save.segment) for save in found)
+        return states + stretch * tape <= tape / LESS
+
+    # What is cloned.
+
+    def _fill(self, save: Save) -> None:
+        """Clone what fills a segment of the save."""
+        self._now = save
+        if isinstance(save.node, Version):
+            self._replay(save.node.base)
+        elif isinstance(save.node, Overwritten):
+            self._replay(strip_views(save.node.target))
+            self._keep(save.node.store)
+            self._touch(save.node.store, save.node.target)
+        elif isinstance(save.at, array.MapOp):
+            self._keep(save.at)
+            self._compute(save.at, cast(SSAValue, save.node))
+        else:
+            self._keep(save.at)
+        self._keep_around(save.at)
+        for number in (*save.segment.own, *(loop.count for loop in save.loops)):
+            if isinstance(number, ArrayExtent):
+                self._check(not is_inside(number.base, self.loop))
+            else:
+                self._want(cast(SSAValue, number))
+        while self._pending:
+            self._pending.pop()()
+
+    def _check(self, holds: bool) -> None:
+        if not holds:
+            raise Unavailable
+
+    def _want(self, value: SSAValue) -> None:
+        """Have a number: at hand, or by cloning what computes it."""
+        if not self.at_hand(value):
+            self._check(isinstance(value.owner, Operation))
+            self._keep(cast(Operation, value.owner))
+
+    def _keep(self, op: Operation) -> None:
+        if op in self.cloned:
+            return
+        self.cloned.add(op)
+        self._keep_around(op)
+        match op:
+            case array.MapOp():
+                self._check(op.shifts is None)
+                for number in op.extents:
+                    self._want(number)
+                self._pending.append(lambda: self._compute_stored(op))
+            case memref.StoreOp():
+                for value in (op.value, *op.indices):
+                    self._want(value)
+                self._touch(op, op.memref)
+            case memref.LoadOp():
+                for value in op.indices:
+                    self._want(value)
+                self._touch(op, op.memref)
+            case array.ViewOp() | array.CollapseOp() | array.AllocOp():
+                self._check(not (op.attributes.keys() & {array.GROWABLE}))
+                for value in op.operands:
+                    if not isinstance(value.type, MemRefType):
+                        self._want(value)
+            case memref.CastOp():
+                pass
+            case _:
+                self._check(is_recomputable(op) and not takes_long(op))
+                for value in op.operands:
+                    self._want(value)
+
+    def _keep_around(self, op: Operation) -> None:
+        """Clone the loops and branches in which an op stands."""
+        around = op.parent_op()
+        while around is not self.loop and around not in self.cloned:
+            assert around is not None
+            self.cloned.add(around)
+            match around:
+                case array.LoopOp():
+                    self._check(around.count is not None and around.condition_block is None)
+                    self._check(not around.carried and array.CLAIMED not in around.attributes)
+                    self._want(cast(SSAValue, around.count))
+                case scf.IfOp():
+                    self._check(not around.results and array.RAISES not in around.attributes)
+                    self._want(around.cond)
+                case _:
+                    raise Unavailable
+            around = around.parent_op()
+
+    def _compute_stored(self, op: array.MapOp) -> None:
+        """What a map stores to replayed arrays; asked again when there are more of them."""
+        for out, value in zip(op.outs, op.yielded, strict=True):
+            if strip_views(out) in self.arrays:
+                self._check(not stands_still(out))
+                self._touch(op, out)
+                self._compute(op, value)
+
+    def _compute(self, op: array.MapOp, value: SSAValue) -> None:
+        """What a value of a map's body takes."""
+        for part in taken_in_body(op, value):
+            if isinstance(part, BlockArgument) and part.owner is op.body.block:
+                self._touch(op, op.ins[part.index])
+            elif isinstance(part.owner, Operation) and part.owner.parent is op.body.block:
+                self._check(is_recomputable(part.owner) and not takes_long(part.owner))
+            else:
+                self._want(part)
+
+    def _touch(self, op: Operation, memory: SSAValue) -> None:
+        """Memory that a clone reads or writes: it is there, or one of the replayed arrays."""
+        base = strip_views(memory)
+        if base not in self.arrays:
+            survives = self.graph.kills.killer(Access(op, memory, "read")) is None
+            if survives and not is_inside(base, self.loop):
+                for number in descriptor_values(memory):
+                    self._check(self.at_hand(number))
+                return
+            self._replay(base)
+        for view in views_between(memory, base):
+            if is_inside(view.results[0], self.loop):
+                self._keep(view)
+
+    def _replay(self, base: SSAValue) -> None:
+        """Clone all that the loop stores to an array."""
+        if base in self.arrays:
+            return
+        alias, owner = self.graph.alias, base.owner
+        self._check(self._can_have_state(base) and len(alias.interfering(base)) == 1)
+        self.arrays.add(base)
+        if is_inside(base, self.loop):
+            self._keep(cast(Operation, owner))
+        else:
+            assert self._now is not None
+            self.states[base] = self._now
+        for op in self.loop.walk():
+            for write in writes(op):
+                if base in alias.roots(write.memref):
+                    self._check(strip_views(write.memref) is base)
+                    self._check(isinstance(op, array.MapOp | memref.StoreOp))
+                    self._keep(op)
+                    self._touch(op, write.memref)
+                    if isinstance(op, array.MapOp):
+                        self._pending.append(lambda op=op: self._compute_stored(op))
+
+    def _can_have_state(self, base: SSAValue) -> bool:
+        """An array of the function's own, made before the loop or in each iteration, or an argument."""
+        owner = base.owner
+        made = isinstance(owner, array.AllocOp) or (
+            isinstance(owner, Block) and isinstance(owner.parent_op(), func.FuncOp)
+        )
+        if not made or not isinstance(base.type, MemRefType) or is_growable(base):
+            return False
+        return array.is_contiguous(cast(MemRefType[Attribute], base.type)) and (
+            is_inside(base, self.loop) or self.graph.at_top_level(base)
+        )
+
+    # What is at hand.
+
+    def at_hand(self, value: SSAValue) -> bool:
+        """Whether the reverse sweep has a number of any iteration, in any order."""
+        if not is_inside(value, self.loop):
+            return True
+        if value not in self._at_hand:
+            self._at_hand[value] = False  # while it is looked at
+            self._at_hand[value] = self._is_at_hand(value)
+        return self._at_hand[value]
+
+    def _is_at_hand(self, value: SSAValue) -> bool:
+        if isinstance(value, BlockArgument):
+            around = value.owner.parent_op()
+            return isinstance(around, array.LoopOp) and value is around.induction
+        how: How | None = self.plan.hows.get(value)
+        match how:
+            case Save():
+                return how.segment.is_scalar and self._is_for_all(how)
+            case ReadOld(answer):
+                return self._answers(answer)
+            case Reload(stored=memref.StoreOp() as store):
+                return self._stays(Access(store, store.memref, "write"))
+            case Reload(stored=None, copy=None) if isinstance(value.owner, memref.LoadOp):
+                return self._stays(Access(value.owner, value.owner.memref, "read"))
+            case None | Recompute(refill=None) | Free():
+                return self._is_computed(cast(Operation, value.owner), how)
+            case _:
+                return False
+
+    def _is_for_all(self, save: Save) -> bool:
+        """Whether a save lies on no tape that is taken from its top."""
+        return save.push_before.parent is self.graph.function.body.block and save not in self.tapes
+
+    def _answers(self, answer: Answer) -> bool:
+        for one in answer.instances:
+            save = self.plan.save_of(one.of)
+            if save is None or not self._is_for_all(save):
+                return False
+        if any(
+            isinstance(s.type, MemRefType) and is_inside(s, self.loop) for s in symbols_of(answer)
+        ):
+            return False
+        numbers = [s for s in symbols_of(answer) if not isinstance(s.type, MemRefType)]
+        return all(map(self.at_hand, numbers)) and self._stays(answer.access)
+
+    def _stays(self, access: Access) -> bool:
+        """Whether memory that is known to survive can be found."""
+        if is_inside(strip_views(access.memref), self.loop):
+            return False
+        return all(map(self.at_hand, numbers_of(access)))
+
+    def _is_computed(self, op: Operation, how: How | None) -> bool:
+        match op:
+            case memref.LoadOp() if how is None:
+                read = Access(op, op.memref, "read")
+                return self.graph.kills.killer(read) is None and self._stays(read)
+            case array.LoopOp():
+                counted = op.condition_block is None and op.count is not None
+                return counted and self.at_hand(cast(SSAValue, op.count))
+            case _:
+                scalars = not any(isinstance(o.type, MemRefType) for o in op.operands)
+                if not scalars or not is_recomputable(op) or takes_long(op):
+                    return False
+                return all(map(self.at_hand, op.operands))
+
+
+def is_column(view: array.ViewOp) -> bool:
+    return view.source_dims == (0,) and len(view.offsets) == 2
+
+
+def is_map(op: Operation) -> bool:
+    return isinstance(op, array.MapOp)
+
+
+def is_sum(op: Operation) -> bool:
+    """A map that adds up all its points, a product, or what a loop hands on in a variable."""
+    if isinstance(op, memref.StoreOp):
+        return isinstance(op.memref.owner, memref.AllocaOp)
+    if not isinstance(op, array.MapOp):
+        return isinstance(op, array.MatmulOp)
+    return any(
+        kind == "add" and 0 in array.strides_of(cast(MemRefType[Attribute], out.type))
+        for kind, out in zip(op.out_kinds, op.outs, strict=True)
+    )
+
+
+def taken_in_body(op: array.MapOp, value: SSAValue) -> Iterator[SSAValue]:
+    """A value of a map's body, and all that it is computed from: of the body, and from outside."""
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        part = pending.pop()
+        if part in seen:
+            continue
+        seen.add(part)
+        yield part
+        if isinstance(part.owner, Operation) and part.owner.parent is op.body.block:
+            pending.extend(part.owner.operands)
+
+
+def views_between(memory: SSAValue, base: SSAValue) -> Sequence[Operation]:
+    """The views that lead from an array to memory of it, innermost first."""
+    found: list[Operation] = []
+    while memory is not base:
+        owner = memory.owner
+        assert isinstance(owner, array.AnyView | memref.CastOp)
+        found.append(owner)
+        memory = owner.source
+    return found
