@@ -28,6 +28,7 @@ from .kernel_state import (
     value_type,
 )
 from .llvm_text import FunctionText
+from .narrow_products import NARROW, add_rows
 from .products_of_vectors import VectorProduct
 from .scalar_text import FAST, float_text
 
@@ -117,7 +118,8 @@ class MatmulWriter:
         t.do(f"ret i32 {OK}")
         parameters = "ptr %ctx, i64 %n, i64 %k, i64 %m"
         for x in "abc":
-            parameters += f", ptr %{x}, i64 %{x}0, i64 %{x}1"
+            alone = " noalias" if x == "c" else ""
+            parameters += f", ptr{alone} %{x}, i64 %{x}0, i64 %{x}1"
         return (
             f"define internal i32 @{self.function}({parameters}, i1 %accumulate) noinline nounwind {{\n"
             f"{t.text()}\n}}"
@@ -146,8 +148,7 @@ class MatmulWriter:
 
     def at(self, x: Matrix, i: str, j: str) -> str:
         t = self.text
-        offset = t.add(t.mul(i, x.s0), t.mul(j, x.s1))
-        return t.value(f"getelementptr inbounds {self.memory}, ptr {x.pointer}, i64 {offset}")
+        return self.element(x.pointer, t.add(t.mul(i, x.s0), t.mul(j, x.s1)))
 
     def load(self, pointer: str) -> str:
         found = self.text.value(f"load {self.memory}, ptr {pointer}, align {self.size}")
@@ -333,9 +334,15 @@ class MatmulWriter:
         x, x_step = choose("ptr", b.pointer, a.pointer), choose("i64", b.s1, a.s0)
         y, y_step = choose("ptr", a.pointer, b.pointer), choose("i64", a.s0, b.s1)
         good = [self.any_of(by_rows, by_columns), *self.steps(x_step, y_step)]
-        go = t.label("go")
+        go, narrow, wide = t.label("go"), t.label("narrow"), t.label("wide")
         t.branch_if(self.all_of(*good), go, otherwise)
         t.start(go)
+        leading = choose("i64", row_leading, column_leading)
+        t.branch_if(t.value(f"icmp ule i64 {inner}, {NARROW}"), narrow, wide)
+        t.start(narrow)
+        add_rows(self, c.pointer, leading, (x, x_step, inner), (y, y_step, outer))
+        t.do(f"ret i32 {OK}")
+        t.start(wide)
         x = self.first_in_memory(x, x_step, inner)
         y = self.first_in_memory(y, y_step, outer)
         self.call(
@@ -348,9 +355,12 @@ class MatmulWriter:
             f"ptr {y}",
             self.int_slot(y_step),
             f"ptr {c.pointer}",
-            self.int_slot(choose("i64", row_leading, column_leading)),
+            self.int_slot(leading),
         )
         t.do(f"ret i32 {OK}")
+
+    def element(self, pointer: str, offset: str) -> str:
+        return self.text.value(f"getelementptr inbounds {self.memory}, ptr {pointer}, i64 {offset}")
 
     def steps(self, *steps: str) -> list[str]:
         """Conditions that BLAS takes the steps of vectors."""
