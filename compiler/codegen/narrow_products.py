@@ -6,7 +6,7 @@ from typing import Protocol
 
 from .llvm_text import FunctionText
 
-NARROW = 64
+NARROW = 256
 """Rows of at most so many elements are added by loops."""
 
 
