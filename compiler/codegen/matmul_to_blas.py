@@ -26,6 +26,7 @@ from .kernel_state import (
     number_type,
     value_type,
 )
+from .narrow_products import NARROW, NarrowProduct
 from .products_of_vectors import VectorProduct
 from .scalar_text import float_text
 from .strided_loops import AS_WRITTEN, ColumnProduct, Elements, StridedCopy
@@ -140,8 +141,7 @@ class MatmulWriter(Elements):
 
     def at(self, x: Matrix, i: str, j: str) -> str:
         t = self.text
-        offset = t.add(t.mul(i, x.s0), t.mul(j, x.s1))
-        return t.value(f"getelementptr inbounds {self.memory}, ptr {x.pointer}, i64 {offset}")
+        return self.behind(x.pointer, t.add(t.mul(i, x.s0), t.mul(j, x.s1)))
 
     def plain_loops(self, a: Matrix, b: Matrix, c: Matrix, column: str) -> None:
         """Dot products where c is a column; else rows of c as sums of rows of b."""
@@ -293,9 +293,19 @@ class MatmulWriter(Elements):
         x, x_step = choose("ptr", b.pointer, a.pointer), choose("i64", b.s1, a.s0)
         y, y_step = choose("ptr", a.pointer, b.pointer), choose("i64", a.s0, b.s1)
         good = [self.any_of(by_rows, by_columns), *self.steps(x_step, y_step)]
-        go = t.label("go")
+        go, narrow, wide = t.label("go"), t.label("narrow"), t.label("wide")
         t.branch_if(self.all_of(*good), go, otherwise)
         t.start(go)
+        leading = choose("i64", row_leading, column_leading)
+        t.branch_if(t.value(f"icmp ule i64 {inner}, {NARROW}"), narrow, wide)
+        t.start(narrow)
+        function = f"mutad_add_rows_{self.type}"
+        if function not in self.state.functions:
+            self.state.functions[function] = NarrowProduct(self.state, self.type).write(function)
+        places = f"ptr {c.pointer}, i64 {leading}, ptr {x}, i64 {x_step}, ptr {y}, i64 {y_step}"
+        t.do(f"call void @{function}(i64 {inner}, i64 {outer}, {places})")
+        t.do(f"ret i32 {OK}")
+        t.start(wide)
         x = self.first_in_memory(x, x_step, inner)
         y = self.first_in_memory(y, y_step, outer)
         self.call(
@@ -308,7 +318,7 @@ class MatmulWriter(Elements):
             f"ptr {y}",
             self.int_slot(y_step),
             f"ptr {c.pointer}",
-            self.int_slot(choose("i64", row_leading, column_leading)),
+            self.int_slot(leading),
         )
         t.do(f"ret i32 {OK}")
 

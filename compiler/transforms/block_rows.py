@@ -38,7 +38,7 @@ After::
       %2 = arith.maxsi %n, %0 : index
       %3 = arith.muli %1, %m : index
       %4 = arith.maxsi %3, %1 : index
-      %5 = arith.constant 1024 : index
+      %5 = arith.constant 512 : index
       %6 = arith.floordivsi %5, %4 : index
       %7 = arith.muli %4, %2 : index
       %8 = arith.constant 8192 : index
@@ -101,7 +101,7 @@ from .hoist_checks import Before, is_counted
 from .memory_effects import functions
 from .row_runs import Analyses, Use, rows_are_slow, uses_of
 
-BLOCK = 1024
+BLOCK = 512
 """The elements of an array in one block: those of a few arrays are in the first cache."""
 WHOLE = 1 << 13
 """Arrays of fewer elements are one block."""

@@ -106,7 +106,7 @@ from .memory_effects import functions
 from .rolling_buffers import Rolled, is_temporary, worthwhile
 from .row_runs import Analyses, Run, runs_of
 
-BLOCK = 2048
+BLOCK = 1024
 """The numbers of an array that one step works on, where rows are shorter: they stay in the first cache."""
 CACHED = 1 << 17
 """The numbers that all buffers hold together (a MB), unless the rows that are read later are more."""
@@ -299,15 +299,22 @@ class FusedRows:
         return total
 
     def length_of_rows(self) -> SSAValue | None:
-        """The elements of a row, at least 1; None where a row is one element."""
-        longest = max(self.run.maps, key=lambda m: len(m.extents))
-        inner = tuple(longest.extents)[1:]
-        if not inner:
+        """The elements of the longest row, at least 1; None where a row is one element."""
+        rank = max(len(m.extents) for m in self.run.maps)
+        if rank == 1:
             return None
-        length = inner[0]
-        for extent in inner[1:]:
-            length = self.put(arith.MuliOp(length, extent))
-        return self.put(arith.MaxSIOp(length, self.number(1)))
+        inner = dict.fromkeys(tuple(m.extents)[1:] for m in self.run.maps if len(m.extents) == rank)
+        lengths = [self.product(e) for e in inner if any(map(is_not_one, e))]
+        longest = self.number(1)
+        for length in lengths:
+            longest = self.put(arith.MaxSIOp(length, longest))
+        return longest
+
+    def product(self, extents: Sequence[SSAValue]) -> SSAValue:
+        total = extents[0]
+        for extent in extents[1:]:
+            total = self.put(arith.MuliOp(total, extent))
+        return total
 
     def rows_of_step(self, shift: int, first: SSAValue, rows: SSAValue, all_: SSAValue) -> Rows:
         """The rows that a map with this shift works on in a step: those that exist."""
@@ -408,6 +415,10 @@ class FusedRows:
         self.add(moved)
         for op in moved.walk():
             op.location = self.last.location
+
+
+def is_not_one(extent: SSAValue) -> bool:
+    return array.constant_value(extent) != 1
 
 
 def erase_unused(op: Operation) -> None:

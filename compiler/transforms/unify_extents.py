@@ -22,8 +22,9 @@ After::
       func.return %s : index
     }
 
-A check may combine several comparisons by `or`: past it each is false. What follows from an `and` is
-not used, nor what an `scf.if` tests.
+A check may combine several comparisons by `or`: past it each is false. All numbers that are equal get one
+name: a constant, else the one that maps and arrays before the check have, as those keep it. What follows
+from an `and` is not used, nor what an `scf.if` tests.
 """
 
 from __future__ import annotations
@@ -52,40 +53,55 @@ class UnifyExtents(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            unify_in(function.body.block, {})
+            unify_in(function.body.block, {}, set())
 
 
-def unify_in(block: Block, equal: dict[SSAValue, SSAValue]) -> None:
-    """Replace within `block`; `equal` holds on entry, and is as it was again at the end."""
+def unify_in(block: Block, equal: dict[SSAValue, SSAValue], used: set[SSAValue]) -> None:
+    """Replace within `block`; `equal` holds on entry, and is as it was again at the end.
+
+    `used` are the numbers that maps, views and arrays so far have.
+    """
     learnt: list[SSAValue] = []
     for op in block.ops:
         if equal:
             for k, operand in enumerate(op.operands):
                 if operand in equal:
-                    op.operands[k] = equal[operand]
+                    op.operands[k] = name_of(operand, equal)
         for region in op.regions:
             for inner in region.blocks:
-                unify_in(inner, equal)
+                unify_in(inner, equal, used)
         if isinstance(op, array.RaiseIfOp):
-            for kept, other in equalities(op.condition):
-                kept = equal.get(kept, kept)
-                if other is not kept and other not in equal:
+            for pair in equalities(op.condition):
+                kept, other = sorted((name_of(v, equal) for v in pair), key=lambda v: rank(v, used))
+                if kept is not other:
                     equal[other] = kept
                     learnt.append(other)
+        elif isinstance(op, array.MapOp | array.ViewOp | array.AllocOp):
+            used.update(op.operands)
     for value in learnt:
         del equal[value]
 
 
+def name_of(value: SSAValue, equal: dict[SSAValue, SSAValue]) -> SSAValue:
+    while value in equal:
+        value = equal[value]
+    return value
+
+
+def rank(value: SSAValue, used: set[SSAValue]) -> int:
+    """The least one's name is kept; of the same rank the first one's."""
+    return 0 if array.constant_value(value) is not None else 1 if value in used else 2
+
+
 def equalities(condition: SSAValue) -> Iterator[tuple[SSAValue, SSAValue]]:
-    """The pairs of numbers that are equal where `condition` is false; the one to keep is first."""
+    """The pairs of numbers that are equal where `condition` is false."""
     work = [condition]
     while work:
         op = work.pop().owner
         if isinstance(op, arith.OrIOp):
             work += op.operands
         elif isinstance(op, arith.CmpiOp) and compares_extents(op):
-            constant = array.constant_value(op.rhs) is not None
-            yield (op.rhs, op.lhs) if constant else (op.lhs, op.rhs)
+            yield op.lhs, op.rhs
 
 
 def compares_extents(op: arith.CmpiOp) -> bool:

@@ -468,3 +468,72 @@ func.func @steps_of_vectors_have_as_many_numbers(%n : index, %x : memref<?xf64>,
   }
   func.return
 }
+
+// The sum of a row comes first, in rows of one number; those that follow decide how many fit the cache.
+// CHECK-LABEL: @blocks_are_of_the_longest_rows
+// CHECK:         [[LENGTH:%[0-9]+]] = arith.maxsi %m, %c1 : index
+// CHECK-NEXT:    [[BLOCK:%[0-9]+]] = arith.constant 1024 : index
+// CHECK-NEXT:    array.floordiv [[BLOCK]], [[LENGTH]] : index
+// CHECK:         array.loop %step to %steps do
+!sums = memref<?x1xf64>
+!sum = memref<?x?xf64, strided<[1, 0]>>
+func.func @blocks_are_of_the_longest_rows(%n : index, %m : index, %x : memref<?x?xf64>, %y : memref<?x?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f64
+  %s = array.alloc(%n, %c1) : !sums
+  array.map(%n, %c1) outs(%s : !sums) kinds ["store"] {
+    array.yield %zero : f64
+  }
+  %t = array.view %s[%c0, %c0] dims [0, -1] extents(%n, %m) steps(%c1, %c0) : !sums -> !sum
+  array.map(%n, %m) ins(%x : memref<?x?xf64>) outs(%t : !sum) kinds ["add"] {
+  ^bb0(%a : f64):
+    array.yield %a : f64
+  }
+  array.map(%n, %m) ins(%x, %t : memref<?x?xf64>, !sum) outs(%y : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%a : f64, %b : f64):
+    %d = arith.subf %a, %b : f64
+    array.yield %d : f64
+  }
+  func.return
+}
+
+// CHECK-LABEL: @the_longer_of_rows_that_are_known_at_run_time
+// CHECK:         [[SHORT:%[0-9]+]] = arith.maxsi %k, %c1 : index
+// CHECK-NEXT:    [[LENGTH:%[0-9]+]] = arith.maxsi %m, [[SHORT]] : index
+// CHECK-NEXT:    [[BLOCK:%[0-9]+]] = arith.constant 1024 : index
+// CHECK-NEXT:    array.floordiv [[BLOCK]], [[LENGTH]] : index
+func.func @the_longer_of_rows_that_are_known_at_run_time(%n : index, %k : index, %m : index, %x : memref<?x?xf64>, %y : memref<?x?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = array.alloc(%n, %m) : memref<?x?xf64>
+  %few = array.view %t[%c0, %c0] dims [0, 1] extents(%n, %k) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  %some = array.view %x[%c0, %c0] dims [0, 1] extents(%n, %k) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  array.map(%n, %k) ins(%some : memref<?x?xf64, strided<[?, 1]>>) outs(%few : memref<?x?xf64, strided<[?, 1]>>) kinds ["store"] {
+  ^bb0(%a : f64):
+    array.yield %a : f64
+  }
+  array.map(%n, %m) ins(%t : memref<?x?xf64>) outs(%y : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%a : f64):
+    array.yield %a : f64
+  }
+  func.return
+}
+
+// Nothing but rows of one number.
+// CHECK-LABEL: @rows_of_one_number
+// CHECK:         %rows = arith.maxsi
+// CHECK:         array.loop %step to %steps do
+func.func @rows_of_one_number(%n : index, %x : memref<?x1xf64>, %y : memref<?x1xf64>) {
+  %c1 = arith.constant 1 : index
+  %t = array.alloc(%n, %c1) : memref<?x1xf64>
+  array.map(%n, %c1) ins(%x : memref<?x1xf64>) outs(%t : memref<?x1xf64>) kinds ["store"] {
+  ^bb0(%a : f64):
+    array.yield %a : f64
+  }
+  array.map(%n, %c1) ins(%t : memref<?x1xf64>) outs(%x, %y : memref<?x1xf64>, memref<?x1xf64>) kinds ["store", "add"] {
+  ^bb0(%a : f64):
+    array.yield %a, %a : f64, f64
+  }
+  func.return
+}

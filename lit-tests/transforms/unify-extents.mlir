@@ -71,3 +71,54 @@ func.func @kept_when_the_check_is_for_less(%n : index, %m : index) -> index {
   array.raise_if %less, "ValueError", "no"
   func.return %m : index
 }
+
+// CHECK-LABEL: @all_that_are_equal_have_one_name
+// CHECK:         func.return %n, %n, %n
+func.func @all_that_are_equal_have_one_name(%n : index, %m : index, %k : index, %a : memref<?xf64>) -> (index, index, index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %view = array.view %a[%c0] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  %p = arith.cmpi ne, %m, %n : index
+  array.raise_if %p, "ValueError", "no"
+  %q = arith.cmpi ne, %k, %m : index
+  array.raise_if %q, "ValueError", "no"
+  func.return %n, %m, %k : index, index, index
+}
+
+// CHECK-LABEL: @two_groups_become_one
+// CHECK:         func.return %n, %n, %n, %n
+func.func @two_groups_become_one(%n : index, %m : index, %k : index, %l : index) -> (index, index, index, index) {
+  %p = arith.cmpi ne, %n, %m : index
+  array.raise_if %p, "ValueError", "no"
+  %q = arith.cmpi ne, %k, %l : index
+  array.raise_if %q, "ValueError", "no"
+  %r = arith.cmpi ne, %m, %l : index
+  array.raise_if %r, "ValueError", "no"
+  func.return %n, %m, %k, %l : index, index, index, index
+}
+
+// CHECK-LABEL: @a_constant_is_preferred_to_what_an_array_has
+// CHECK:         func.return %c3
+func.func @a_constant_is_preferred_to_what_an_array_has(%n : index) -> index {
+  %c3 = arith.constant 3 : index
+  %a = array.alloc(%n) : memref<?xf64>
+  %differ = arith.cmpi ne, %n, %c3 : index
+  array.raise_if %differ, "ValueError", "no"
+  func.return %n : index
+}
+
+// Behind the inner block only the first check has been.
+// CHECK-LABEL: @kept_after_the_block_of_the_second_check
+// CHECK:           func.return %n, %k
+func.func @kept_after_the_block_of_the_second_check(%c : i1, %n : index, %m : index, %k : index) -> (index, index) {
+  %p = arith.cmpi ne, %n, %m : index
+  array.raise_if %p, "ValueError", "no"
+  scf.if %c {
+    %q = arith.cmpi ne, %k, %m : index
+    array.raise_if %q, "ValueError", "no"
+    scf.yield
+  } else {
+    scf.yield
+  }
+  func.return %m, %k : index, index
+}

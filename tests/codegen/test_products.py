@@ -28,7 +28,8 @@ func.func @f(%a : {s}, %b : {s}, %c : {s}) {{
 
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("sizes", [(3, 4, 5), (20, 30, 10), (1, 30, 20), (20, 30, 1), (1, 30, 1),
-                                   (20, 1, 30), (0, 3, 4), (3, 0, 4), (12, 12, 0)])  # fmt: skip
+                                   (20, 1, 30), (0, 3, 4), (3, 0, 4), (12, 12, 0), (30, 1, 256),
+                                   (30, 1, 257), (257, 1, 256)])  # fmt: skip
 @pytest.mark.parametrize("la", LAYOUTS)
 @pytest.mark.parametrize("lb", ["C", "F", "gaps", "rows backwards"])
 def test_doubles(compile_kernel, la, lb, sizes, accumulate):

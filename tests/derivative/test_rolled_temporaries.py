@@ -65,3 +65,35 @@ def test_of_several_steps_of_several_directions() -> None:
     for k in (0, 7):
         np.testing.assert_allclose(products[k], f.hvp(u, 3, direction=along[k]), rtol=1e-12)
         np.testing.assert_allclose(slopes[k], f.grad(u, 3) @ along[k], rtol=1e-10)
+
+
+def normalized(x, gain, target):
+    away = x - np.mean(x, axis=1, keepdims=True)
+    variance = np.mean(away * away, axis=1, keepdims=True)
+    y = gain * away / np.sqrt(variance + 1e-5)
+    return ((y - target) * (y - target)).sum()
+
+
+def entropy(x, target):
+    shifted = x - np.max(x, axis=1, keepdims=True)
+    total = np.sum(np.exp(shifted), axis=1, keepdims=True)
+    return -(target * (shifted - np.log(total))).sum()
+
+
+@pytest.mark.parametrize(("n", "m"), [(200, 300), (3, 7000), (9000, 2), (1, 1), (0, 5), (37, 1)])
+@pytest.mark.parametrize("function", [normalized, entropy])
+def test_rows_whose_sums_come_first_are_few(function, n: int, m: int) -> None:
+    """How many is asked of the longest rows, not of those of one number."""
+    f = compile(function, grad=True)
+    r = np.random.default_rng(1)
+    x = 0.5 * r.normal(size=(n, m)) + 4.0 * (np.arange(m) % 2)  # no rows of almost equal numbers
+    gain, target = r.normal(size=m), r.normal(size=(n, m))
+    given = (x, gain, target) if function is normalized else (x, target)
+    value, gradient = f.value_and_grad(*given)
+    np.testing.assert_allclose(value, function(*given), rtol=1e-12)
+    move, step = r.normal(size=(n, m)), 1e-5
+    ahead, behind = (function(x + s * move, *given[1:]) for s in (step, -step))
+    slope = (ahead - behind) / (2 * step)
+    np.testing.assert_allclose(np.vdot(gradient, move), slope, rtol=2e-6, atol=1e-6)
+    if n == 200:
+        assert f.explain(*given).temporary_bytes < 8 * 40 * m

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from .context import IN_USE, PEAK, TAPE_CHUNKS
 
+HEADER = 64
+"""Bytes of a chunk before its data, which begins at the next multiple of 64."""
+
 PUSH = f"""
 define internal ptr @mutad_tape_push(ptr %ctx, ptr %tape, i64 %bytes) alwaysinline nounwind {{
   %in.use.at = getelementptr i8, ptr %ctx, i64 {IN_USE}
@@ -46,8 +49,7 @@ define internal ptr @mutad_tape_pop(ptr %ctx, ptr %tape, i64 %bytes) alwaysinlin
   %cursor.at = getelementptr i8, ptr %tape, i64 8
   %chunk = load ptr, ptr %tape
   %cursor = load i64, ptr %cursor.at
-  %data = ptrtoint ptr %chunk to i64
-  %first = add i64 %data, 64
+  %first = call i64 @mutad_tape_data(ptr %chunk)
   %at.start = icmp eq i64 %cursor, %first
   br i1 %at.start, label %slow, label %fast
 slow:
@@ -59,6 +61,12 @@ fast:
   store i64 %top, ptr %cursor.at
   %found = inttoptr i64 %top to ptr
   ret ptr %found
+}}
+define internal i64 @mutad_tape_data(ptr %chunk) alwaysinline nounwind {{
+  %at = ptrtoint ptr %chunk to i64
+  %past = add i64 %at, {HEADER + 63}
+  %data = and i64 %past, -64
+  ret i64 %data
 }}
 declare i64 @llvm.umin.i64(i64, i64)
 """
@@ -95,10 +103,9 @@ try:
   %next.link = getelementptr i8, ptr %spare, i64 32
   %spare.end.at = getelementptr i8, ptr %spare, i64 16
   %spare.end = load i64, ptr %spare.end.at
-  %spare.data = ptrtoint ptr %spare to i64
+  %spare.data = call i64 @mutad_tape_data(ptr %spare)
   %spare.room = sub i64 %spare.end, %spare.data
-  %with.header = add i64 %size, 64
-  %enough = icmp uge i64 %spare.room, %with.header
+  %enough = icmp uge i64 %spare.room, %size
   br i1 %enough, label %reuse, label %on
 on:
   br label %look
@@ -125,7 +132,7 @@ fresh:
   %step = select i1 %own, i64 %size, i64 %padded
   %whole = call i64 @llvm.umax.i64(i64 %size, i64 %expected)
   %least = select i1 %is.expected, i64 %whole, i64 %step
-  %total = add i64 %least, 64
+  %total = add i64 %least, {HEADER + 64}
   %block = call ptr @mutad_take(ptr %ctx, i64 %total)
   %failed = icmp eq ptr %block, null
   br i1 %failed, label %fail, label %made
@@ -153,10 +160,11 @@ enter:
   %last.at = getelementptr i8, ptr %chunk, i64 16
   %last = load i64, ptr %last.at
   store i64 %last, ptr %end.at
-  %data = getelementptr i8, ptr %chunk, i64 64
-  %next = getelementptr i8, ptr %data, i64 %size
-  store ptr %next, ptr %cursor.at
-  ret ptr %data
+  %data = call i64 @mutad_tape_data(ptr %chunk)
+  %next = add i64 %data, %size
+  store i64 %next, ptr %cursor.at
+  %found.here = inttoptr i64 %data to ptr
+  ret ptr %found.here
 exhausted:
   ret ptr null
 }}
