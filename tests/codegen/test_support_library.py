@@ -61,7 +61,10 @@ def test_a_declaration_has_types_and_what_matters_to_callers():
 def test_what_is_inlined_is_defined_with_what_it_calls():
     made = linked("call ptr @mutad_tape_pop(ptr %ctx, ptr %tape, i64 8)")
     heads = [line for line in made.definitions if line.startswith("define ")]
-    assert [re.search(r"@(\w+)", head)[1] for head in heads] == ["mutad_tape_pop", "mutad_tape_data"]
+    assert [re.search(r"@(\w+)", head)[1] for head in heads] == [
+        "mutad_tape_pop",
+        "mutad_tape_data",
+    ]
     assert made.symbols == {"mutad_tape_back": ORIGIN}
 
 
