@@ -169,9 +169,8 @@ class ColumnProduct(Elements):
 
     def apart(self, row: str) -> str:
         t = self.text
-        loop = t.begin_loop(
-            "%k", [(self.type, self.zero), ("ptr", row), ("ptr", "%b")], "l", certain=True
-        )
+        carried = [(self.type, self.zero), ("ptr", row), ("ptr", "%b")]
+        loop = t.begin_loop("%k", carried, "l")
         total, x, y = loop.values
         new = self.plus(total, self.times(self.load(x), self.load(y)))
         following = [new, self.after(x, "%a1"), self.after(y, "%b0")]

@@ -45,6 +45,18 @@ def test_doubles(compile_kernel, la, lb, sizes, accumulate):
         np.testing.assert_allclose(c, expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("sizes", [(3, 1), (1, 3), (1, 1), (20, 1), (1, 20), (20, 30)])
+def test_sums_of_no_products(compile_kernel, layout, sizes):
+    """Factors that are parts of others: what lies behind their last element is not theirs."""
+    n, m = sizes
+    a, b = LAYOUTS[layout](np.full((n, 4), 7.0))[:, :0], LAYOUTS[layout](np.full((4, m), 5.0))[:0]
+    for accumulate in (False, True):
+        c = np.ones((n, m))
+        assert compile_kernel(product("f64", accumulate))(a, b, c).status == 0
+        np.testing.assert_array_equal(c, np.full((n, m), float(accumulate)))
+
+
 @pytest.mark.parametrize("type_", ["f32", "i32", "i64", "i1"])
 @pytest.mark.parametrize("sizes", [(3, 4, 5), (20, 30, 10), (1, 30, 20), (20, 30, 1)])
 def test_other_dtypes(compile_kernel, type_, sizes):
