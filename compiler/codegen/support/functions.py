@@ -11,7 +11,7 @@ from .poll import CLOCK_TEXT, POLL_TEXT
 from .pool import POOL_SLOTS, TAKE
 from .results import ALLOC_RESULT, END_OF_CALL, FREE_LIST
 from .scratch import ALLOC, GROW, MARK, RELEASE
-from .tapes import PUSH, TAPE_GROW
+from .tapes import PUSH, TAPE_DATA, TAPE_GROW
 
 DECLARATIONS = {
     "mutad_libc_malloc": "declare ptr @mutad_libc_malloc(i64)",
@@ -25,14 +25,15 @@ FUNCTIONS: Functions = {
     "mutad_mark": (MARK, ()),
     "mutad_release": (RELEASE, ("mutad_take",)),
     "mutad_alloc_result": (ALLOC_RESULT, ()),
-    "mutad_tape_push": (PUSH, ("mutad_tape_grow",)),
-    "mutad_tape_grow": (TAPE_GROW, ("mutad_take",)),
+    "mutad_tape_push": (PUSH, ("mutad_tape_data", "mutad_tape_grow")),
+    "mutad_tape_data": (TAPE_DATA, ()),
+    "mutad_tape_grow": (TAPE_GROW, ("mutad_tape_data", "mutad_take")),
     "mutad_end": (END_OF_CALL + FREE_LIST, ("mutad_take", "mutad_drop_result")),
     "mutad_drop_result": (reserved.drop_result(), ()),
     "mutad_drop_range": (reserved.drop_range(POOL, POOL_SLOTS), ()),
     "mutad_reserve": (reserved.reserve(RESULTS, POOL, POOL_SLOTS), ("mutad_drop_range",)),
     "mutad_clear": (reserved.CLEAR, ()),
-    "mutad_tape_read": (handles.TAPE_READ, ()),
+    "mutad_tape_read": (handles.TAPE_READ, ("mutad_tape_data",)),
     "mutad_drop": (handles.DROP, ("mutad_end",)),
     "mutad_take": (TAKE, ("mutad_clock",)),
     "mutad_clock": (CLOCK_TEXT, ()),

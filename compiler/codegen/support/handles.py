@@ -10,8 +10,7 @@ define internal ptr @mutad_tape_read(ptr %ctx, ptr %tape, i64 %bytes) alwaysinli
   %cursor.at = getelementptr i8, ptr %tape, i64 8
   %chunk = load ptr, ptr %tape
   %cursor = load i64, ptr %cursor.at
-  %data = ptrtoint ptr %chunk to i64
-  %first = add i64 %data, 64
+  %first = call i64 @mutad_tape_data(ptr %chunk)
   %at.start = icmp eq i64 %cursor, %first
   br i1 %at.start, label %slow, label %fast
 slow:

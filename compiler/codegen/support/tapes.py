@@ -7,6 +7,15 @@ from .context import IN_USE, PEAK, TAPE_CHUNKS
 HEADER = 64
 """Bytes of a chunk before its data, which begins at the next multiple of 64."""
 
+TAPE_DATA = f"""
+define internal i64 @mutad_tape_data(ptr %chunk) alwaysinline nounwind {{
+  %at = ptrtoint ptr %chunk to i64
+  %past = add i64 %at, {HEADER + 63}
+  %data = and i64 %past, -64
+  ret i64 %data
+}}
+"""
+
 PUSH = f"""
 define internal ptr @mutad_tape_push(ptr %ctx, ptr %tape, i64 %bytes) alwaysinline nounwind {{
   %in.use.at = getelementptr i8, ptr %ctx, i64 {IN_USE}
@@ -61,12 +70,6 @@ fast:
   store i64 %top, ptr %cursor.at
   %found = inttoptr i64 %top to ptr
   ret ptr %found
-}}
-define internal i64 @mutad_tape_data(ptr %chunk) alwaysinline nounwind {{
-  %at = ptrtoint ptr %chunk to i64
-  %past = add i64 %at, {HEADER + 63}
-  %data = and i64 %past, -64
-  ret i64 %data
 }}
 declare i64 @llvm.umin.i64(i64, i64)
 """
