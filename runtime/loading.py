@@ -132,8 +132,8 @@ def link_of(d: Dispatcher, found: Specialization, era: Era, following: Callable[
     def report(site: int, payload: int) -> BaseException:
         return write_back.made(sites.exception(site_list[site], payload))
 
-    @of_host
     @concise
+    @of_host
     def show(site: int, payload: int) -> None:
         if (call := calls.get(site)) is not None:
             call(payload)
