@@ -176,8 +176,8 @@ int main(int count, char **names) {
     q.row_sums = (double *)allocated(bytes);
     q.room = 20 * (int)q.p.iterations + 1;
     q.seconds = (double *)allocated((size_t)q.room * sizeof(double));
-    q.work_bytes = misfit_value_and_grad_worksize(q.p.rows, q.p.columns, q.p.rows, q.p.columns, q.p.rows,
-                                                  q.p.columns, q.p.rivers, q.p.steps);
+    q.work_bytes = misfit_value_and_grad_worksize(q.p.rows, q.p.columns, q.p.rows, q.p.columns, q.p.rivers,
+                                                  q.p.steps);
     if (q.work_bytes < 0) {
         fprintf(stderr, "calibrate: the problem is too large\n");
         return 1;
