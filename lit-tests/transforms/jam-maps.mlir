@@ -359,3 +359,30 @@ func.func @kept_where_maxima_are_stored(%a : memref<?x?xf64>, %q : memref<?x?xf6
   }
   func.return
 }
+
+// What is left is the last one's last element: their order matters.
+// CHECK-LABEL: @kept_where_rows_are_stored_to_one_number
+// CHECK-NOT:     arith.floordivsi
+// CHECK:         func.return
+func.func @kept_where_rows_are_stored_to_one_number(%a : memref<?x?xf64>, %q : memref<?x?xf64>, %s : memref<f64>, %n : index, %m : index, %m2 : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %cell = memref.alloca() : memref<f64>
+  %last = array.view %cell[] dims [-1] extents(%m) steps(%c0) : memref<f64> -> memref<?xf64, strided<[0]>>
+  %trips = array.loop %j to %n do {
+    %trips_1 = array.loop %k to %m2 do {
+      %row = array.view %a[%j, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+      %by = array.view %q[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+      array.map(%m) ins(%by, %row : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) outs(%row, %last : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[0]>>) kinds ["store", "store"] {
+      ^bb0(%x : f64, %y : f64):
+        %d = arith.subf %y, %x : f64
+        array.yield %d, %d : f64, f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  %v = memref.load %cell[] : memref<f64>
+  memref.store %v, %s[] : memref<f64>
+  func.return
+}
