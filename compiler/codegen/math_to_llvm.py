@@ -70,7 +70,7 @@ def call_libm(
     found = vector_math.variants(symbol, state.features)
     constant = any(a.startswith("0x") for a in args)
     same_bits = state.in_vectors and not constant
-    if same_bits and not alike and state.side_by_side is False:
+    if same_bits and not alike and not state.side_by_side:
         found = ()
     if found and (alike or (same_bits and state.side_by_side)):
         symbol, found = one_version.calls(state, symbol, type_, found)

@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation
 
 from ..analysis.activity import Activity
 from ..analysis.alias import AliasAnalysis
-from ..rules.math import AGAIN, is_transcendental
+from ..rules.math import AGAIN
 
 Pair = tuple[Operation, Operation]
 """An op of the forward sweep, and the same in the reverse sweep."""
@@ -37,13 +37,3 @@ def keep_same_bits(gradient: func.FuncOp, pairs: Sequence[Pair]) -> None:
     for first, again in pairs:
         if flow.decides(again.results[0]):
             first.attributes[AGAIN] = again.attributes[AGAIN] = UnitAttr()
-
-
-def keep_same_bits_again(module: ModuleOp) -> None:
-    """Steps within a budget run more than twice: what is marked in one copy is marked in all."""
-    marked = {(op.name, op.location) for op in module.walk() if AGAIN in op.attributes}
-    if not marked:
-        return
-    for op in module.walk():
-        if is_transcendental(op) and (op.name, op.location) in marked:
-            op.attributes[AGAIN] = UnitAttr()

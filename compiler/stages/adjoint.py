@@ -16,11 +16,11 @@ from ..derivative.checkpoint_loops import CheckpointLoops
 from ..derivative.counting import counting_function
 from ..derivative.expand_derivatives import ExpandDerivatives, expand
 from ..derivative.hessian_products import KeepProduct, shadow_arguments
+from ..derivative.keep_bits import KeepBits, keep_same_bits_again
 from ..derivative.keep_tangents import KeepTangents
 from ..derivative.passes import Forward, Reverse
 from ..derivative.raise_recurrences import RaiseRecurrences
 from ..derivative.reverse import activities_of, only_function
-from ..derivative.same_bits import keep_same_bits_again
 from ..derivative.sanitize_derivatives import SanitizeDerivatives
 from ..derivative.sanitizer_marks import watch
 from ..derivative.symmetric import Symmetric
@@ -43,6 +43,8 @@ def prepare(c: Compilation) -> None:
     if c.request.mode not in TANGENT:
         last = None if finals is None else tuple(finals)
         c.run([RaiseRecurrences(tuple(c.active_arguments), last)])
+        if c.request.options.opt >= 2:
+            c.run([KeepBits()])
 
 
 def adjoint(c: Compilation) -> None:
@@ -76,10 +78,10 @@ def adjoint(c: Compilation) -> None:
             count_saves(c, active, finals)
         case _ if r.options.memory and r.mode in WITHIN_BUDGETS:
             within_budget(c, reverse)
-            keep_same_bits_again(c.module)
         case _:
             differentiate(c, reverse, c.module)
     expand_derivatives(c)
+    keep_same_bits_again(c.module)
 
 
 def mark_diagonal(module: ModuleOp) -> None:
