@@ -7,7 +7,7 @@ from collections.abc import Callable
 from xdsl.ir import Operation
 
 from ...dialects import special
-from ..rules.math import has_one_version
+from ..rules.math import AGAIN
 from . import gamma, one_version, vector_math
 from .kernel_state import KernelState, value_type
 from .llvm_text import integer
@@ -45,7 +45,7 @@ def libm(function: str) -> Rule:
     """A function of the C math library, with its vector versions."""
 
     def rule(state: KernelState, op: Operation, args: list[str]) -> str:
-        type_, alike = value_type(op.results[0].type), has_one_version(op)
+        type_, alike = value_type(op.results[0].type), AGAIN in op.attributes
         return call_libm(state, function, type_, args, fast_flags(state, op), alike=alike)
 
     return rule
@@ -97,7 +97,7 @@ def rsqrt(state: KernelState, op: Operation, args: list[str]) -> str:
 def float_to_integer_power(state: KernelState, op: Operation, args: list[str]) -> str:
     type_, power = value_type(op.results[0].type), value_type(op.operands[1].type)
     exponent = state.text.value(f"sitofp {power} {args[1]} to {type_}")
-    alike = has_one_version(op)
+    alike = AGAIN in op.attributes
     return call_libm(state, "pow", type_, [args[0], exponent], fast_flags(state, op), alike=alike)
 
 

@@ -13,7 +13,6 @@ may vectorize, is marked in the primal, before there are sweeps::
     }                                           }
 
 Not marked are those in loops whose iterations wait for each other: the scalar version takes less time there.
-(What the reverse sweep computes has one version in any case: `same_bits`.)
 """
 
 from __future__ import annotations

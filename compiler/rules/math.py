@@ -24,20 +24,9 @@ PLAIN = (
 
 
 AGAIN = "ad.again"
-"""The attribute of a transcendental that has the same bits in every copy. Its versions have different last
-bits, so all copies take the same one (`codegen.one_version`). It marks what LLVM may vectorize in the primal,
-and what both sweeps compute and something is compared by: a maximum that was saved equals the entry that it
-came from, and branches are taken as they were."""
-
-BACKWARD = "ad.backward"
-"""The attribute of a transcendental of the reverse sweep. It has one version, too: LLVM vectorizes it in one
-loop of steps within a budget and not in another. The forward sweep's take the scalar one where they wait for
-each other."""
-
-
-def has_one_version(op: Operation) -> bool:
-    """Whether the bits of a transcendental do not depend on the loop around it."""
-    return AGAIN in op.attributes or BACKWARD in op.attributes
+"""The attribute of a transcendental that both sweeps compute, and that something is compared by. Its versions
+have different last bits, so both sweeps take the same one (`codegen.one_version`): a maximum that was saved
+equals the entry that it came from, and branches are taken as they were."""
 
 
 def is_transcendental(op: Operation) -> bool:

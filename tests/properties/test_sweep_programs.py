@@ -44,11 +44,7 @@ def test_sweeps_within_the_least_budget(seed: int) -> None:
     check_least_budget(sweep_program(seed), opt=1)
 
 
-ONE_VERSION = (533, 573, 580)
-"""Programs with functions that LLVM vectorizes in one of the two gradients and not in the other."""
-
-
-@pytest.mark.parametrize("seed", [*seeds_of("MUTAD_SWEEPS", IN_CI)[9::8], *ONE_VERSION])
+@pytest.mark.parametrize("seed", seeds_of("MUTAD_SWEEPS", IN_CI)[9::8])
 def test_vector_code_of_sweeps_within_the_least_budget(seed: int) -> None:
     check_least_budget(replace(sweep_program(seed), n=VECTORS), opt=3)
 
