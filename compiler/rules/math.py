@@ -24,9 +24,10 @@ PLAIN = (
 
 
 AGAIN = "ad.again"
-"""The attribute of a transcendental that both sweeps compute, and that something is compared by. Its versions
-have different last bits, so both sweeps take the same one (`codegen.one_version`): a maximum that was saved
-equals the entry that it came from, and branches are taken as they were."""
+"""The attribute of a transcendental that has the same bits in every copy. Its versions have different last
+bits, so all copies take the same one (`codegen.one_version`). It marks what independent iterations of the primal
+compute, and what both sweeps compute and something is compared by: a maximum that was saved equals the entry
+that it came from, and branches are taken as they were."""
 
 
 def is_transcendental(op: Operation) -> bool:
