@@ -58,8 +58,9 @@ class Compiler(Protocol):
         wrt: tuple[int, ...],
         options: dict[str, Any],
         captured: Captures,
+        values: Sequence[Any] | None = None,
     ) -> str:
-        """The text of the program after a stage."""
+        """The text of the program after a stage; of the code that a call with these values takes."""
         ...
 
     def page(
@@ -77,17 +78,8 @@ class Compiler(Protocol):
         """The program after every stage as a page; framed, to be shown within another."""
         ...
 
-    def dump(
-        self,
-        function: Callable[..., Any],
-        arguments: tuple[str, ...],
-        overlaps: keys.Overlaps,
-        mode: str,
-        wrt: tuple[int, ...],
-        options: dict[str, Any],
-        captured: Captures,
-    ) -> str:
-        """Write the program as the frontend makes it to where dumps are; the file."""
+    def dump(self, *asked: Any) -> str:
+        """Write what the frontend makes of what `stage` is asked to where dumps are; the file."""
         ...
 
     def check_differentiable(

@@ -108,7 +108,10 @@ class EntryCode:
 class Library(str):
     """A loaded module. Callables made from it keep it alive (it is their `__module__`)."""
 
-    __slots__ = ("_addresses", "_code", "_entries", "_loaded", "_methods", "_source", "_support")
+    __slots__ = (
+        *("_addresses", "_code", "_entries", "_loaded", "_methods", "_source", "_support"),
+        *("shorter", "whole"),
+    )
     _loaded: Array
     _addresses: dict[str, int]
     _methods: list[_MethodDef]
@@ -119,6 +122,10 @@ class Library(str):
     """The entries that it shares with others, and what keeps them loaded (as `unloading` says)."""
     _support: EntryCode | None
     """The functions that it is linked against."""
+    whole: int | None
+    """Where the kernel for short tapes is, if there may be one for long ones."""
+    shorter: Library | None
+    """Of code for long tapes, that for short ones, which it calls."""
 
     @staticmethod
     def of(
@@ -144,6 +151,7 @@ class Library(str):
             made._addresses = {kind: tracker[symbol] for kind, symbol in entries.items()}
             made._entries = None
         made._source, made._support = source, support
+        made.whole = made.shorter = None
         return made
 
     def function(self, kind: str, link: Any, doc: str, name: str = "") -> Callable[..., Any]:
@@ -223,7 +231,9 @@ def load(
         places |= {what: tracker[symbol] for what, symbol in metadata["code"].items()}
         code = struct.pack(f"{len(CODE)}N", *(places.get(what, 0) for what in CODE))
         called = source if source.get("debug") else None
-        return Library.of(name, tracker, own if entries is None else entries, code, called, support)
+        made = Library.of(name, tracker, own if entries is None else entries, code, called, support)
+        made.whole = places.get("whole")
+        return made
 
 
 def load_entries(
@@ -277,6 +287,10 @@ def linked(
     for symbol in exports:
         builder.export_symbol(symbol)
     return builder.link(jit, name)
+
+
+WHOLE = "mutad_whole"
+"""What code for long tapes calls the kernel for short ones."""
 
 
 def of_device(metadata: Metadata, driver: str) -> dict[str, int]:

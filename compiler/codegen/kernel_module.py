@@ -15,6 +15,9 @@ from .vector_width import IN_WIDE_VECTORS, in_wide_vectors, is_wide, width_pays
 SIZES = "work_size"
 """The attribute of a function that computes the bytes of a kernel's work area, and the end of its name."""
 
+WHOLE, IN_STEPS, OTHER = "kernel_whole", "kernel_in_steps", "mutad_whole"
+"""The kernel that saves all, the one that runs steps or updates again, and the first of another module."""
+
 
 @dataclass(frozen=True)
 class KernelText:

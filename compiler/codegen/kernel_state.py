@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .alias_scopes import AliasScopes
     from .debug_info import DebugInfo
 
-OK, RAISED, PYTHON_RAISED, OUT_OF_MEMORY, RETRY = 0, 1, 2, 3, 4
+OK, RAISED, PYTHON_RAISED, OUT_OF_MEMORY, RETRY, LONG = 0, 1, 2, 3, 4, 5
 """What a kernel returns."""
 
 SITE_SLOT, COUNT_SLOT, PAYLOAD_SLOT = 80, 88, 96
