@@ -80,9 +80,9 @@ def load(d: Dispatcher, key: Key, era: Era, values: Sequence[Any] | None) -> Spe
     if shorter is not None:
         assert shorter.library.whole is not None
         instead = {**instead, engine.WHOLE: shorter.library.whole}
-    entries, support = shared_code(d, metadata)
-    name = d.function.__name__
-    library = engine.load(object_code, metadata, name, instead, entries, support)
+    library = engine.load(
+        object_code, metadata, d.function.__name__, instead, *shared_code(d, metadata)
+    )
     library.shorter = None if shorter is None else shorter.library
     found = Specialization(library, metadata, wrt, {})
     for kind in metadata["entries"]:
@@ -121,10 +121,11 @@ def compiled_for(
 
 def shared_code(
     d: Dispatcher, metadata: dict[str, Any]
-) -> tuple[engine.EntryCode | None, engine.EntryCode]:
-    """The entries of a module that has none itself, and the support functions."""
+) -> tuple[engine.EntryCode | None, engine.EntryCode, list[engine.EntryCode]]:
+    """The entries of a module that has none itself, the support functions, and products of matrices."""
     support = entry_code.support_of(d.compiler, d.options)
-    return entry_code.entries_of(metadata, d.compiler, d.options), support
+    products = entry_code.products_of(metadata, d.compiler, d.options)
+    return entry_code.entries_of(metadata, d.compiler, d.options), support, products
 
 
 def link_of(d: Dispatcher, found: Specialization, era: Era, following: Callable[..., Any]) -> Link:

@@ -238,12 +238,12 @@ def metered(
         object_code, metadata = dispatcher.compiler.compile(
             dispatcher.function, arguments, overlaps, mode, active, options, era.captures
         )
-        entries, support = shared_code(dispatcher, metadata)
+        shared = shared_code(dispatcher, metadata)
         instead = meter.symbols()
         if shorter is not None and shorter.whole is not None:
             instead[engine.WHOLE] = shorter.whole
         name = dispatcher.function.__name__
-        library = engine.load(object_code, metadata, name, instead, entries, support)
+        library = engine.load(object_code, metadata, name, instead, *shared)
         library.shorter = shorter
         found = Specialization(library, metadata, active, {})
         for kind in metadata["entries"]:

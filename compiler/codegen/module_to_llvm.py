@@ -31,8 +31,10 @@ def kernel_text(
     name: str = "kernel",
     memory: KernelMemory = KernelMemory.SYSTEM,
     subject: Subject | None = None,
+    *,
+    shares: bool = False,
 ) -> KernelText:
-    """The kernel for the one function of `module`.
+    """The kernel for the one function of `module`; it `shares` libraries with others of the process.
 
     `memory` says where it has its memory from; `subject` what to call it in debug metadata, if any is wanted.
     A function that computes the bytes of its work area is `@kernel_work_size`, of the same parameters.
@@ -40,14 +42,14 @@ def kernel_text(
     public, private = functions_of(module)
     kernels = [f for f in public if SIZES not in f.attributes]
     spread = any(map(takes_spread, kernels))
-    before, state = private_text(private, options, memory, subject, spread=spread)
+    before, state = private_text(private, options, memory, subject, spread=spread, shares=shares)
     if spread:
         before.append([SPREAD])
     if len(kernels) == 2 or activation.LONGEST in kernels[0].attributes:
-        return either_text(kernels, public[0], before, state, options, subject, spread=spread)
+        return either_text(kernels, public[0], before, state, options, subject, spread, shares)
     (function,) = kernels
     writer = writer_for(memory)(function, options, name, state, memory=memory, subject=subject)
-    writer.state.spread = spread
+    writer.state.spread, writer.state.shares = spread, shares
     definitions = [*before, writer.write()]
     for size in (f for f in public if SIZES in f.attributes):
         beside = KernelWriter(size, options, f"{name}_{SIZES}", writer.state)
@@ -80,8 +82,8 @@ def either_text(
     state: KernelState | None,
     options: CodegenOptions,
     subject: Subject | None,
-    *,
     spread: bool,
+    shares: bool,
 ) -> KernelText:
     """Two kernels of one signature, and `@kernel`: the first where its tapes hold no more than the budget.
 
@@ -94,7 +96,7 @@ def either_text(
     definitions = list(before)
     for function, name in zip((size, *kernels), (f"kernel_{SIZES}", *names), strict=True):
         writers.append(KernelWriter(function, options, name, state, subject=subject))
-        writers[-1].state.spread = spread
+        writers[-1].state.spread, writers[-1].state.shares = spread, shares
         state, lines = writers[-1].state, writers[-1].write()
         definitions.append(lines if function in kernels else [without_lines(p) for p in lines])
     state = writers[-1].state
@@ -144,12 +146,15 @@ def split_text(
     options: CodegenOptions,
     memory: KernelMemory = KernelMemory.SYSTEM,
     subject: Subject | None = None,
+    *,
+    shares: bool = False,
 ) -> KernelText:
     """The kernels of the two halves of a split gradient: `@kernel` and `@backward`, which takes a record."""
     (forward, backward), private = functions_of(module)
-    before, state = private_text(private, options, memory, subject)
+    before, state = private_text(private, options, memory, subject, shares=shares)
     made = writer_for(memory)
     first = made(forward, options, "kernel", state, memory=memory, subject=subject)
+    first.state.shares = shares
     definition = first.write()
     kept = backward.attributes["kept"]
     assert isinstance(kept, IntegerAttr)
@@ -173,6 +178,7 @@ def private_text(
     subject: Subject | None = None,
     *,
     spread: bool = False,
+    shares: bool = False,
 ) -> tuple[list[list[str]], KernelState | None]:
     """The definitions of private functions, and the state that the kernels go on with."""
     definitions: list[list[str]] = []
@@ -181,6 +187,6 @@ def private_text(
         name = function.sym_name.data
         writer = ActivationWriter(function, options, name, state, None, memory, subject)
         state = writer.state
-        state.spread = spread
+        state.spread, state.shares = spread, shares
         definitions.append(writer.write())
     return definitions, state
