@@ -69,6 +69,22 @@ def explain_request(
         return replace(receipt, kernels=kernels, loops=loops)
 
 
+@with_deep_stack
+def for_values(request: Request, values: Sequence[Any] | None) -> Request:
+    """The request for the code that a call with these arguments takes: for long tapes where they are."""
+    if values is None or request.mode not in JOINT or request.options.longest_tape is None:
+        return request
+    with own_faults(request):
+        c = simplify(request)
+        function, leaves = (
+            only_function(c.module),
+            [x for value in values for x in ir_leaves(value)],
+        )
+        made = plan_gradient(function, c.active_arguments, request.options.plan)
+        long = long_plan(c, made, leaves) is not None
+        return replace(request, options=replace(request.options, long=long))
+
+
 def simplify(request: Request) -> Compilation:
     """As far as plans read it."""
     c = simplified(request)
@@ -163,6 +179,20 @@ def of_rewritten(request: Request, leaves: list[Any]) -> Receipt:
     return of_gradient(c, leaves, None)
 
 
+def long_plan(c: Compilation, made: Plan, leaves: list[Any] | None) -> Plan | None:
+    """The plan of the gradient for long tapes, where it is the one that is called."""
+    longest = c.request.options.longest_tape if c.request.mode in JOINT else None
+    if not made.can_replay or longest is None or leaves is None:
+        return None
+    function, saves = made.function, c.request.options.plan
+    function.attributes[replays.REPLAYS] = UnitAttr()
+    again = plan_gradient(function, c.active_arguments, saves, c.final_arguments)
+    if saves_less(receipt_of(again, leaves, nothing_allocated), made, leaves, longest):
+        return again
+    del function.attributes[replays.REPLAYS]
+    return None
+
+
 def saves_less(again: Receipt, whole: Plan, leaves: list[Any], longest: int) -> bool:
     """Whether the gradient that runs updates again is the one that is called."""
     tapes = [again.saved_bytes, *(one.bytes for one in again.replayed)]
@@ -184,14 +214,8 @@ def of_gradient(c: Compilation, leaves: list[Any] | None, counts: Sequence[int] 
     if finals is not None and saves == "forbid":
         saves = "minimal"  # what is forbidden are saves of the gradient in one piece
     made = plan_gradient(function, c.active_arguments, saves, finals)
-    longest = c.request.options.longest_tape if c.request.mode in JOINT else None
-    if made.can_replay and longest is not None and leaves is not None:
-        function.attributes[replays.REPLAYS] = UnitAttr()
-        again = plan_gradient(function, c.active_arguments, saves, finals)
-        if saves_less(receipt_of(again, leaves, nothing_allocated), made, leaves, longest):
-            made, counts = again, None
-        else:
-            del function.attributes[replays.REPLAYS]
+    if (again := long_plan(c, made, leaves)) is not None:
+        made, counts = again, None
     lanes = cotangents_at_once(c.request)
 
     def written(lanes: int) -> tuple[func.FuncOp, list[Any] | None, list[Any]]:

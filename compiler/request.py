@@ -71,6 +71,8 @@ class Options:
     """What runs kernels: "sm_90" and the like, `EMULATED`, or `HOST_DRIVER`; without any there are none."""
     replays: bool = True
     """Gradients with long tapes may run updates again (`derivative.replays`)."""
+    long: bool = False
+    """Code for long tapes alone, beside that for short ones; the runtime asks for it where tapes are long."""
     launched: bool = False
     """Kernels are launched through a driver, on arrays of its device; no user's choice."""
 

@@ -43,6 +43,10 @@ CHECKPOINTED, OVERWRITTEN, FLAG, FOLLOWED = "checkpointed", "overwritten", "flag
 """The attributes of a loop whose steps may be run again: the budget in bytes, the arguments whose arrays the
 function writes later, the argument that says whether the loop goes on, and that other such loops follow."""
 
+LONGEST = "longest"
+"""The attribute of gradients for tapes of at most so many bytes, and of those beside them for longer ones,
+which are `CHECKPOINTED`."""
+
 RECORDS, REVERSED_TWICE = "records", "reversed_twice"
 """The attributes of a function that is given several records, how many of its first arguments each of them
 holds, and of those that the adjoint of a gradient function calls."""

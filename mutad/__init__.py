@@ -132,6 +132,13 @@ class _LazyCompiler:
         artifact = pipeline.compile_support(opt, target.chosen())
         return artifact.object_code, artifact.metadata
 
+    def products(self, asked: str, opt: int) -> tuple[bytes, dict[str, Any]]:
+        from .compiler import pipeline
+        from .runtime import target
+
+        artifact = pipeline.compile_products(asked, opt, target.chosen())
+        return artifact.object_code, artifact.metadata
+
     def stage(
         self,
         stage: str,
@@ -142,12 +149,13 @@ class _LazyCompiler:
         wrt: Any,
         options: Any,
         captured: Any,
+        values: Any = None,
     ) -> str:
         _import_compiler(cached=options["cache"])
-        from .compiler import pipeline
+        from .compiler import pipeline, receipts
 
         request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
-        return str(pipeline.run_stages(request, stage))
+        return str(pipeline.run_stages(receipts.for_values(request, values), stage))
 
     def page(
         self,
@@ -166,19 +174,9 @@ class _LazyCompiler:
         request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
         return browser_view.view_request(request, values, framed=framed)
 
-    def dump(
-        self,
-        function: Any,
-        arguments: Any,
-        overlaps: Any,
-        mode: str,
-        wrt: Any,
-        options: Any,
-        captured: Any,
-    ) -> str:
+    def dump(self, *asked: Any) -> str:
         from .compiler.stage_dumps import dump_frontend
 
-        asked = function, arguments, overlaps, mode, wrt, options, captured
         return dump_frontend(self._request(*asked))
 
     def check_differentiable(

@@ -44,6 +44,10 @@ class Compiler(Protocol):
         """The entries that all code of this calling convention shares (`entry_code`)."""
         ...
 
+    def products(self, asked: str, opt: int) -> tuple[bytes, dict[str, Any]]:
+        """What all code shares that multiplies matrices in the same way (`entry_code`)."""
+        ...
+
     def support(self, opt: int) -> tuple[bytes, dict[str, Any]]:
         """What all code and all entries share (`entry_code`)."""
         ...
@@ -58,8 +62,9 @@ class Compiler(Protocol):
         wrt: tuple[int, ...],
         options: dict[str, Any],
         captured: Captures,
+        values: Sequence[Any] | None = None,
     ) -> str:
-        """The text of the program after a stage."""
+        """The text of the program after a stage; of the code that a call with these values takes."""
         ...
 
     def page(
@@ -77,17 +82,8 @@ class Compiler(Protocol):
         """The program after every stage as a page; framed, to be shown within another."""
         ...
 
-    def dump(
-        self,
-        function: Callable[..., Any],
-        arguments: tuple[str, ...],
-        overlaps: keys.Overlaps,
-        mode: str,
-        wrt: tuple[int, ...],
-        options: dict[str, Any],
-        captured: Captures,
-    ) -> str:
-        """Write the program as the frontend makes it to where dumps are; the file."""
+    def dump(self, *asked: Any) -> str:
+        """Write what the frontend makes of what `stage` is asked to where dumps are; the file."""
         ...
 
     def check_differentiable(

@@ -39,6 +39,11 @@ def place_of_entries(convention: str, opt: int) -> Place:
     return _shared_place("entries", convention, opt)
 
 
+def place_of_products(asked: str, opt: int) -> Place:
+    """Where the functions belong that multiply matrices in the same way, compiled at a level."""
+    return _shared_place("products", asked, opt)
+
+
 def place_of_support(opt: int) -> Place:
     """Where the functions belong that all code shares, compiled at a level."""
     return _shared_place("support", opt)

@@ -427,18 +427,32 @@ class Dispatcher:
             values = (*values, *era.captures.values())
         return self.code_for(key.asked, era, values).direct[kind](*args, **kwargs)
 
+    def lengthen(self, kind: str, key: Key, era: Era, *args: Any, **kwargs: Any) -> Any:
+        """A gradient whose tapes would be long, by code for such, which is compiled for the first of them.
+
+        `pullback` may have been left to code that adds to shadows; that for long tapes may not.
+        """
+        found = self.add(key._replace(long=True), era, None)
+        if found is not None and kind == "pullback" and not found.adds:
+            found = self.add(key._replace(mode="pullback"), era, None)
+        assert found is not None
+        return found.direct[kind](*args, **kwargs)
+
     def install(self, found: Specialization, era: Era, key: Key) -> None:
-        """Put the entries of a new specialization first in their chains.
+        """Put the entries of a new specialization first in their chains, or behind those for short tapes.
 
         A chain that has grown long is begun anew. (It is never cut: another thread may be running
         in any of its entries, and holds the head only.)
         """
+        shorter = era.table[key._replace(long=False)].links
         for kind in found.metadata["entries"]:
             chain = CHAINS.get(kind, kind)
             if chain not in self.heads or found.kernels is not None:
                 continue
             doc = f"{self.function.__name__}, compiled."
-            link = link_of(self, found, era, self.following(chain))
+            after = self.end_of(chain) if key.long else self.following(chain)
+            found.links[kind] = link = link_of(self, found, era, after)
+            link.longer = self.end_of(chain)
             if kind == "recorded":
                 from .vjp import recorder
 
@@ -448,8 +462,12 @@ class Dispatcher:
 
                 link.record, link.mode = rows_by(self, found), REVERSE
             era.links.append(link)
-            self.heads[chain] = found.library.function(kind, link, doc, METHODS.get(chain, ""))
-            self.installed(chain, self.heads[chain])
+            entry = found.library.function(kind, link, doc, METHODS.get(chain, ""))
+            if key.long and kind in shorter:
+                shorter[kind].longer = entry
+            elif not key.long:
+                self.heads[chain] = entry
+                self.installed(chain, entry)
 
     def following(self, kind: str) -> Callable[..., Any]:
         """What comes after an entry that is about to be the first."""

@@ -108,7 +108,10 @@ class EntryCode:
 class Library(str):
     """A loaded module. Callables made from it keep it alive (it is their `__module__`)."""
 
-    __slots__ = ("_addresses", "_code", "_entries", "_loaded", "_methods", "_source", "_support")
+    __slots__ = (
+        *("_addresses", "_code", "_entries", "_loaded", "_methods", "_source", "_support"),
+        *("products", "shorter", "whole"),
+    )
     _loaded: Array
     _addresses: dict[str, int]
     _methods: list[_MethodDef]
@@ -119,6 +122,12 @@ class Library(str):
     """The entries that it shares with others, and what keeps them loaded (as `unloading` says)."""
     _support: EntryCode | None
     """The functions that it is linked against."""
+    whole: int | None
+    """Where the kernel for short tapes is, if there may be one for long ones."""
+    products: Sequence[EntryCode]
+    """What it is linked against besides."""
+    shorter: Library | None
+    """Of code for long tapes, that for short ones, which it calls."""
 
     @staticmethod
     def of(
@@ -144,6 +153,7 @@ class Library(str):
             made._addresses = {kind: tracker[symbol] for kind, symbol in entries.items()}
             made._entries = None
         made._source, made._support = source, support
+        made.whole, made.shorter, made.products = None, None, ()
         return made
 
     def function(self, kind: str, link: Any, doc: str, name: str = "") -> Callable[..., Any]:
@@ -194,18 +204,22 @@ def load(
     instead: Mapping[str, int] = MappingProxyType({}),
     entries: EntryCode | None = None,
     support: EntryCode | None = None,
+    products: Sequence[EntryCode] = (),
 ) -> Library:
     """Link the object code against Python, NumPy, libc and what else its metadata names.
 
     `instead` gives external symbols, and the pool of large blocks, other addresses than their own, also for
-    the `support` functions. `entries` are those of the module, where it has none itself.
+    the `support` functions and the `products` of matrices. `entries` are those of the module, where it has
+    none itself.
     """
     with compiling:
         if support is not None and not instead.keys().isdisjoint(support.made[1]["symbols"]):
             support = load_entries(*support.made, instead=instead)
+            products = [load_entries(*one.made, support, instead) for one in products]
         own = metadata["entries"] if entries is None else {}
         exports = [*metadata["code"].values(), *own.values()]
-        addresses = addresses_of(metadata, instead, support)
+        products_at = {name: at for one in products for name, at in one.addresses.items()}
+        addresses = addresses_of(metadata, {**products_at, **instead}, support)
         source = metadata.get("source") or {}
         if source.get("debug"):
             tracker: Any = debugging.DebuggedLibrary(object_code, addresses)
@@ -216,14 +230,20 @@ def load(
         if source and debugging.is_profiled():
             loaded = {symbol: tracker[symbol] for symbol in exports}
             debugging.name_functions(object_code, loaded, source)
-            for shared in (entries, support):  # a profiler may have come after they were loaded
+            for shared in (
+                entries,
+                support,
+                *products,
+            ):  # a profiler may have come after they were loaded
                 if shared is not None:
                     shared.name()
         places = {"pool": instead.get(POOL) or ctypes.addressof(result_pool.scratch_pool)}
         places |= {what: tracker[symbol] for what, symbol in metadata["code"].items()}
         code = struct.pack(f"{len(CODE)}N", *(places.get(what, 0) for what in CODE))
         called = source if source.get("debug") else None
-        return Library.of(name, tracker, own if entries is None else entries, code, called, support)
+        made = Library.of(name, tracker, own if entries is None else entries, code, called, support)
+        made.whole, made.products = places.get("whole"), products
+        return made
 
 
 def load_entries(
@@ -277,6 +297,10 @@ def linked(
     for symbol in exports:
         builder.export_symbol(symbol)
     return builder.link(jit, name)
+
+
+WHOLE = "mutad_whole"
+"""What code for long tapes calls the kernel for short ones."""
 
 
 def of_device(metadata: Metadata, driver: str) -> dict[str, int]:

@@ -6,7 +6,7 @@ call (its slot `code`). They are kept while code that they are the entries of is
 longer; and in the disk cache, where an edited function finds them again.
 
 What kernels and entries call of the process itself, to allocate, to poll, to raise, is compiled once for all
-of them, and stays loaded.
+of them, and stays loaded. So do products of matrices, once for each way in which kernels have them computed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from . import disk_cache, engine, target
@@ -26,6 +27,7 @@ class Compiler(Protocol):
 
     def entries(self, convention: str, opt: int) -> tuple[bytes, dict[str, Any]]: ...
     def support(self, opt: int) -> tuple[bytes, dict[str, Any]]: ...
+    def products(self, asked: str, opt: int) -> tuple[bytes, dict[str, Any]]: ...
 
 
 KEPT = 64
@@ -44,6 +46,8 @@ _loaded: weakref.WeakValueDictionary[Key, engine.EntryCode] = weakref.WeakValueD
 _latest: OrderedDict[Key, engine.EntryCode] = OrderedDict()
 _support: dict[Any, engine.EntryCode] = {}
 """By CPU."""
+_products: dict[tuple[str, int, Any], engine.EntryCode] = {}
+"""By how they are written, level and CPU."""
 
 
 def support_of(compiler: Compiler, options: dict[str, Any]) -> engine.EntryCode:
@@ -54,6 +58,23 @@ def support_of(compiler: Compiler, options: dict[str, Any]) -> engine.EntryCode:
         found = stored(_support.get(cpu), place, lambda: compiler.support(HIGH))
         _support[cpu] = found
         return found
+
+
+def products_of(
+    metadata: dict[str, Any], compiler: Compiler, options: dict[str, Any]
+) -> list[engine.EntryCode]:
+    """The libraries of products that a module calls."""
+    found: list[engine.EntryCode] = []
+    for asked in metadata["products"]:
+        with engine.compiling:
+            opt = options["opt"]
+            key = asked, opt, target.chosen()
+            place = disk_cache.place_of_products(asked, opt) if options["cache"] else None
+            support = support_of(compiler, options)
+            made = partial(compiler.products, asked, opt)
+            _products[key] = stored(_products.get(key), place, made, support)
+            found.append(_products[key])
+    return found
 
 
 def entries_of(

@@ -14,6 +14,7 @@ import sys
 import types
 import weakref
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Self, overload
 
 from . import (
@@ -173,11 +174,12 @@ class CompiledFunction(Generic[P, R]):
             return flat.compiled.inspect.shown(stage, *parts, wrt=names, plan=plan)
         latest = not args and not kwargs and bool(d.parameters)
         arguments, overlaps, positions, mode = self._key(args, kwargs, wrt, plan, latest=latest)
-        asked = d.function, arguments, overlaps, mode, positions, d.options, d.era.captures
+        options = {**d.options, "long": latest and wrt is None and self._latest_is_long()}
+        asked = d.function, arguments, overlaps, mode, positions, options, d.era.captures
+        values = None if latest else d.values_of(*args, **kwargs)
         if stage in (PAGE, FRAME):
-            values = None if latest else d.values_of(*args, **kwargs)
             return d.compiler.page(*asked, values, stage == FRAME)
-        return d.compiler.stage(stage, *asked)
+        return d.compiler.stage(stage, *asked, values)
 
     def _looking(self, look: Callable[[], Any]) -> Any:
         """`look()`, once more where the function turns out to return objects: then it is one of parts."""
@@ -247,6 +249,11 @@ class CompiledFunction(Generic[P, R]):
         names = d.era.captures.names
         captured = [keys.argument_key(v, n) for v, n in zip(inputs, names, strict=True)]
         return (*own, *captured), (), (), "primal"
+
+    def _latest_is_long(self) -> bool:
+        """Whether the latest code that was compiled is for long tapes."""
+        called = (k for k in reversed(self._dispatcher.table) if k.mode not in COUNTED.values())
+        return any(k.long for k in islice(called, 1))
 
     # To type checkers, which see neither `classmethod` nor `staticmethod`: the first parameter tells.
     @overload

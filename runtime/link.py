@@ -19,6 +19,7 @@ class Link:
         "inputs",
         "keyword",
         "lanes",
+        "longer",
         "mode",
         "names",
         "next",
@@ -48,6 +49,8 @@ class Link:
     """Holder and name of each captured input."""
     keyword: str
     lanes: int
+    longer: Callable[..., Any]
+    """What takes a gradient call whose tapes would be long."""
     mode: tuple[str, str]
     """What `jacobian` calls its mode, and the one that entries know; interned."""
     names: tuple[str, ...]

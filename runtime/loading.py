@@ -39,10 +39,10 @@ REVERSE = (MODE[0], sys.intern("reverse"))
 def load(d: Dispatcher, key: Key, era: Era, values: Sequence[Any] | None) -> Specialization | None:
     """The code for a key; None where it assumes something that these values do not fulfil."""
     target.require_runnable()
-    arguments, overlaps, wrt, mode, lanes, guards, stretch = key
+    arguments, overlaps, wrt, mode, lanes, guards, stretch, long = key
     from .fingerprint import place_of  # which loads what only the disk cache needs
 
-    options = {**d.options, "stretch": stretch, "lanes": lanes, "guards": guards}
+    options = {**d.options, "stretch": stretch, "lanes": lanes, "guards": guards, "long": long}
     place = place_of(d.function, arguments, overlaps, mode, wrt, options)
     started = perf_counter()
     cached = disk_cache.read(place)
@@ -76,9 +76,14 @@ def load(d: Dispatcher, key: Key, era: Era, values: Sequence[Any] | None) -> Spe
         kernels = drivers.begun[driver].load(image)
         instead = {**instead, **engine.of_device(metadata, driver)}
         instead[device.KERNELS] = kernels.address
-    entries, support = shared_code(d, metadata)
-    name = d.function.__name__
-    library = engine.load(object_code, metadata, name, instead, entries, support)
+    shorter = d.add(key._replace(long=False), era, None) if long else None
+    if shorter is not None:
+        assert shorter.library.whole is not None
+        instead = {**instead, engine.WHOLE: shorter.library.whole}
+    library = engine.load(
+        object_code, metadata, d.function.__name__, instead, *shared_code(d, metadata)
+    )
+    library.shorter = None if shorter is None else shorter.library
     found = Specialization(library, metadata, wrt, {})
     for kind in metadata["entries"]:
         following = d.disagree
@@ -87,6 +92,7 @@ def load(d: Dispatcher, key: Key, era: Era, values: Sequence[Any] | None) -> Spe
         if kind == "pull":
             following = not_taken
         link = link_of(d, found, era, following)
+        link.longer = of_host(partial(d.lengthen, kind, key, era))
         link.proved = True
         found.direct[kind] = library.function(kind, link, "")
     if kernels is not None:
@@ -115,10 +121,11 @@ def compiled_for(
 
 def shared_code(
     d: Dispatcher, metadata: dict[str, Any]
-) -> tuple[engine.EntryCode | None, engine.EntryCode]:
-    """The entries of a module that has none itself, and the support functions."""
+) -> tuple[engine.EntryCode | None, engine.EntryCode, list[engine.EntryCode]]:
+    """The entries of a module that has none itself, the support functions, and products of matrices."""
     support = entry_code.support_of(d.compiler, d.options)
-    return entry_code.entries_of(metadata, d.compiler, d.options), support
+    products = entry_code.products_of(metadata, d.compiler, d.options)
+    return entry_code.entries_of(metadata, d.compiler, d.options), support, products
 
 
 def link_of(d: Dispatcher, found: Specialization, era: Era, following: Callable[..., Any]) -> Link:
@@ -154,7 +161,7 @@ def link_of(d: Dispatcher, found: Specialization, era: Era, following: Callable[
     link.wrappers = Const, (Duplicated if link.lanes == 1 else BatchDuplicated), Active
     link.names = tuple(names[p] for p in found.wrt)
     link.positions = tuple(p if p < len(d.parameters) else MISSING for p in found.wrt)
-    link.next, link.record = following, None
+    link.next, link.longer, link.record = following, d.disagree, None
     link.owner = d.owner() if d.owner is not None else None
     link.report = report
     link.show = show

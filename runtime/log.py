@@ -72,6 +72,8 @@ def news(key: Key, other: Key, names: Sequence[str]) -> list[str]:
         found.append("the guards of a derivative")
     if key.stretch and not other.stretch:
         found.append("extents, such as 1 or 0, that the code did not expect")
+    if key.long and not other.long:
+        found.append("tapes that are long")
     return found
 
 

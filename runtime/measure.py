@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -229,18 +230,31 @@ def metered(
     positions, _ = dispatcher.resolve_wrt(wrt)
     active = with_groups(dispatcher, values, set(positions), overlaps)
     arguments, era = dispatcher.arguments_of(values), dispatcher.era
-    options = {**dispatcher.options, "lanes": lanes}
-    object_code, metadata = dispatcher.compiler.compile(
-        dispatcher.function, arguments, overlaps, mode, active, options, era.captures
-    )
     meter = Meter()
-    name = dispatcher.function.__name__
-    entries, support = shared_code(dispatcher, metadata)
-    library = engine.load(object_code, metadata, name, meter.symbols(), entries, support)
-    found = Specialization(library, metadata, active, {})
-    for kind in metadata["entries"]:
-        following = made_anew if metadata["retries"] else dispatcher.disagree
-        link = link_of(dispatcher, found, era, following)
-        link.proved = True
-        found.direct[kind] = library.function(kind, link, "")
-    return meter, found
+
+    def loaded(shorter: engine.Library | None) -> Specialization:
+        """The code; for long tapes where that for short ones is given."""
+        options = {**dispatcher.options, "lanes": lanes, "long": shorter is not None}
+        object_code, metadata = dispatcher.compiler.compile(
+            dispatcher.function, arguments, overlaps, mode, active, options, era.captures
+        )
+        shared = shared_code(dispatcher, metadata)
+        instead = meter.symbols()
+        if shorter is not None and shorter.whole is not None:
+            instead[engine.WHOLE] = shorter.whole
+        name = dispatcher.function.__name__
+        library = engine.load(object_code, metadata, name, instead, *shared)
+        library.shorter = shorter
+        found = Specialization(library, metadata, active, {})
+        for kind in metadata["entries"]:
+            following = made_anew if metadata["retries"] else dispatcher.disagree
+            link = link_of(dispatcher, found, era, following)
+            link.longer = partial(lengthened, kind, library)
+            link.proved = True
+            found.direct[kind] = library.function(kind, link, "")
+        return found
+
+    def lengthened(kind: str, shorter: engine.Library, *args: Any, **kwargs: Any) -> Any:
+        return loaded(shorter).direct[kind](*args, **kwargs)
+
+    return meter, loaded(None)

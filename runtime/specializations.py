@@ -23,6 +23,8 @@ class Specialization:
     """Kind of call -> callable of all arguments by position."""
     kernels: Any = None
     """Those of a device that its code launches, as long as it is there."""
+    links: dict[str, Link] = field(default_factory=dict[str, Link])
+    """Kind of call -> the link of its entry in the chain."""
     seeds: list[Any] | None = None
     """The cotangents that the code takes where the gradient of one float is asked for, once that is known."""
 
@@ -92,6 +94,8 @@ class Key(NamedTuple):
     """Whether a derivative keeps its guards."""
     stretch: bool = False
     """Whether nothing is assumed of the arguments' extents."""
+    long: bool = False
+    """Whether a gradient is for long tapes."""
 
     @property
     def asked(self) -> Asked:

@@ -15,6 +15,9 @@ from .vector_width import IN_WIDE_VECTORS, in_wide_vectors, is_wide, width_pays
 SIZES = "work_size"
 """The attribute of a function that computes the bytes of a kernel's work area, and the end of its name."""
 
+WHOLE, IN_STEPS, OTHER = "kernel_whole", "kernel_in_steps", "mutad_whole"
+"""The kernel that saves all, the one that runs steps or updates again, and the first of another module."""
+
 
 @dataclass(frozen=True)
 class KernelText:
@@ -35,6 +38,8 @@ class KernelText:
     stands behind the call."""
     apart: tuple[str, dict[str, str], tuple[str, ...]] = ("", {}, ())
     """The text without support functions, its own declarations by symbol, and the functions that it uses."""
+    products: tuple[dict[str, Any], ...] = ()
+    """The libraries of products that it needs: how each is to be written (`shared_products`)."""
 
     def module(self) -> str:
         """The text that can be compiled alone."""
@@ -53,9 +58,16 @@ class KernelText:
 
 
 def module_text(
-    state: KernelState, definitions: Sequence[list[str]], result_slots: tuple[int, ...]
+    state: KernelState,
+    definitions: Sequence[list[str]],
+    result_slots: tuple[int, ...],
+    *,
+    wide: bool | None = None,
 ) -> KernelText:
-    """The module of these kernels, of which `state` (of any of them) knows what they share."""
+    """The module of these kernels, of which `state` (of any of them) knows what they share.
+
+    `wide`: whether it has wide vectors, where that is decided elsewhere.
+    """
     entry = around(state.debug)
     parts = [line for lines in definitions for line in lines]
     parts += state.functions.values()
@@ -72,7 +84,9 @@ def module_text(
         )
     parts += [f"attributes #{n} = {{ {a} }}" for a, n in state.attributes.items()]
     # A gradient has the same bits within a budget, where its loops are others: width must not hang on them.
-    if is_wide(state.features) and (state.in_vectors or width_pays(state.leaves)):
+    if wide is None:
+        wide = is_wide(state.features) and (state.in_vectors or width_pays(state.leaves))
+    if wide:
         state.metadata.nodes = [in_wide_vectors(node) for node in state.metadata.nodes]
         state.metadata.named.append(IN_WIDE_VECTORS)
     parts += [*state.metadata.named, *state.metadata.nodes]
@@ -84,6 +98,10 @@ def module_text(
         result_slots,
         entry,
         ("\n".join(parts), declared, tuple(sorted(state.support))),
+        tuple(
+            {"type": type_, "fastmath": state.fastmath, "spread": state.spread, "wide": wide}
+            for type_ in sorted(state.shared)
+        ),
     )
 
 

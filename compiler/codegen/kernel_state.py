@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .alias_scopes import AliasScopes
     from .debug_info import DebugInfo
 
-OK, RAISED, PYTHON_RAISED, OUT_OF_MEMORY, RETRY = 0, 1, 2, 3, 4
+OK, RAISED, PYTHON_RAISED, OUT_OF_MEMORY, RETRY, LONG = 0, 1, 2, 3, 4, 5
 """What a kernel returns."""
 
 SITE_SLOT, COUNT_SLOT, PAYLOAD_SLOT = 80, 88, 96
@@ -174,6 +174,8 @@ class KernelState:
     """External symbols that the loader has to bind, and where each comes from."""
     kept_alive: list[str] = field(default_factory=list[str])
     """Symbols that only the vectorizer will call."""
+    shared: set[str] = field(default_factory=set[str])
+    """The LLVM types of the products that are in libraries of the process."""
     products: dict[SSAValue, tuple[str, str, str]] = field(
         default_factory=dict[SSAValue, tuple[str, str, str]]
     )
@@ -220,6 +222,8 @@ class KernelState:
     same bits within a budget, whose steps are other loops."""
     spread: bool = False
     """Arguments need not be contiguous row by row: sums have one order, whatever strides turn out to be."""
+    shares: bool = False
+    """Products are in libraries that the process has once (`shared_products`)."""
     side_by_side: bool | None = False
     """Within a loop of which LLVM may compute several iterations at once, with vector functions. None: that
     depends on what LLVM unrolls."""

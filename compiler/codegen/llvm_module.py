@@ -114,6 +114,7 @@ class Vectorized:
             "-force-ordered-reductions": "true",
             "-force-tail-folding-style": "none",
             "-enable-if-conversion": str(self.branches).lower(),
+            "-unswitch-threshold": "1",
             **versions,
         }
 
@@ -130,6 +131,7 @@ DEFAULTS = {
     "-force-ordered-reductions": str(platform.machine() not in ("x86_64", "AMD64")).lower(),
     "-force-tail-folding-style": "data-without-lane-mask",
     "-enable-if-conversion": "true",
+    "-unswitch-threshold": "50",
     "-enable-mem-access-versioning": "true",
     "-disable-lsr": "false",
 }
@@ -145,7 +147,8 @@ def options_of(vectorized: Vectorized) -> Generator[None]:
     vectors, and added one by one; LLVM itself does so on other CPUs than x86. Tail folding: loops of few
     trips would be vectorized under masks. Access versioning: see `SPREAD`. (The same for every target: an
     option that was set once overrides what LLVM would do for a CPU.) Each takes a while to set: where nothing
-    becomes vectors none is.
+    becomes vectors none is. Unswitching: a loop with a condition that is the same in each iteration would be
+written twice; ours have versions of their own (`map_nest`, `hoist_checks`), and what is left is cold.
     """
     if not vectorized.anything:
         yield

@@ -1,7 +1,8 @@
 """The kernels of a module: the functions that are called from outside, and those that they call.
 
-Without a budget there is one kernel; with one there are two, and a function that chooses. The two halves of
-a split gradient are two kernels, of which the second takes what the first has recorded.
+Without a budget there is one kernel; with one there are two, and a function that chooses. Of a gradient for
+long tapes, the one for short ones is in a module of its own, which came before. The two halves of a split
+gradient are two kernels, of which the second takes what the first has recorded.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from .debug_info import Subject, without_lines
 from .function_to_llvm import CodegenOptions, KernelWriter
 from .handles import Record
 from .kernel_memory import KernelMemory
-from .kernel_module import SIZES, KernelText, module_text
-from .kernel_state import KernelState
+from .kernel_module import IN_STEPS, OTHER, SIZES, WHOLE, KernelText, module_text
+from .kernel_state import LONG, KernelState
 from .llvm_module import SPREAD
 
 
@@ -30,8 +31,10 @@ def kernel_text(
     name: str = "kernel",
     memory: KernelMemory = KernelMemory.SYSTEM,
     subject: Subject | None = None,
+    *,
+    shares: bool = False,
 ) -> KernelText:
-    """The kernel for the one function of `module`.
+    """The kernel for the one function of `module`; it `shares` libraries with others of the process.
 
     `memory` says where it has its memory from; `subject` what to call it in debug metadata, if any is wanted.
     A function that computes the bytes of its work area is `@kernel_work_size`, of the same parameters.
@@ -39,14 +42,14 @@ def kernel_text(
     public, private = functions_of(module)
     kernels = [f for f in public if SIZES not in f.attributes]
     spread = any(map(takes_spread, kernels))
-    before, state = private_text(private, options, memory, subject, spread=spread)
+    before, state = private_text(private, options, memory, subject, spread=spread, shares=shares)
     if spread:
         before.append([SPREAD])
-    if len(kernels) == 2:
-        return either_text(kernels, public[0], before, state, options, subject, spread=spread)
+    if len(kernels) == 2 or activation.LONGEST in kernels[0].attributes:
+        return either_text(kernels, public[0], before, state, options, subject, spread, shares)
     (function,) = kernels
     writer = writer_for(memory)(function, options, name, state, memory=memory, subject=subject)
-    writer.state.spread = spread
+    writer.state.spread, writer.state.shares = spread, shares
     definitions = [*before, writer.write()]
     for size in (f for f in public if SIZES in f.attributes):
         beside = KernelWriter(size, options, f"{name}_{SIZES}", writer.state)
@@ -79,45 +82,60 @@ def either_text(
     state: KernelState | None,
     options: CodegenOptions,
     subject: Subject | None,
-    *,
     spread: bool,
+    shares: bool,
 ) -> KernelText:
-    """Two kernels of one signature, and `@kernel`: the first where its tapes hold no more than the budget."""
-    names = [f"kernel_{SIZES}", "kernel_whole", "kernel_in_steps"]
+    """Two kernels of one signature, and `@kernel`: the first where its tapes hold no more than the budget.
+
+    Of kernels for short and for long tapes only one is here. That for long ones calls the other by its
+    address; in the place of that for long ones stands a status that asks for it.
+    """
+    in_steps = activation.CHECKPOINTED in kernels[-1].attributes
+    names = [WHOLE, IN_STEPS] if len(kernels) == 2 else [IN_STEPS if in_steps else WHOLE]
     writers: list[KernelWriter] = []
     definitions = list(before)
-    for function, name in zip((size, *kernels), names, strict=True):
+    for function, name in zip((size, *kernels), (f"kernel_{SIZES}", *names), strict=True):
         writers.append(KernelWriter(function, options, name, state, subject=subject))
-        writers[-1].state.spread = spread
+        writers[-1].state.spread, writers[-1].state.shares = spread, shares
         state, lines = writers[-1].state, writers[-1].write()
         definitions.append(lines if function in kernels else [without_lines(p) for p in lines])
     state = writers[-1].state
-    parameters = ["ptr %ctx", *KernelWriter(kernels[1], options, "", state).parameters()]
-    budget = cast("IntegerAttr[Any]", kernels[1].attributes[activation.CHECKPOINTED]).value.data
+    parameters = ["ptr %ctx", *KernelWriter(kernels[-1], options, "", state).parameters()]
+    if not in_steps:  # another module calls it: a copy would be compiled for nothing
+        definitions[-1] = [without_inlining(line) for line in definitions[-1]]
+    elif WHOLE not in names:
+        types = ", ".join(one.split(" %")[0] for one in (*parameters, "ptr %results"))
+        state.declare(OTHER, f"declare i32 @{OTHER}({types})", "whole")
+    limit = activation.CHECKPOINTED if in_steps else activation.LONGEST
+    budget = cast("IntegerAttr[Any]", kernels[-1].attributes[limit]).value.data
     definitions.append(choice_of_kernel(names, parameters, budget))
     return module_text(state, definitions, writers[-1].result_slots)
 
 
+def without_inlining(line: str) -> str:
+    """The head of the kernel for short tapes, which stays a function of its own."""
+    return line.replace(" nounwind ", " noinline nounwind ", 1) if f"@{WHOLE}(" in line else line
+
+
 def choice_of_kernel(names: Sequence[str], parameters: Sequence[str], budget: int) -> list[str]:
-    """The kernel that measures, and calls one or the other."""
-    size, whole, in_steps = (
-        f"call i32 @{name}({', '.join((*parameters, f'ptr {into}'))})"
-        for name, into in zip(names, ("%size", "%results", "%results"), strict=True)
-    )
+    """The kernel that measures, and calls one or the other; `names` are those of this module."""
+    given = ", ".join(parameters)
+    called = WHOLE if WHOLE in names else OTHER
+    in_steps = f"call i32 @{IN_STEPS}({given}, ptr %results)"
     return [
         f"define internal i32 @kernel({', '.join((*parameters, 'ptr %results'))}) nounwind {{",
         "  %size = alloca i64, align 8",
-        f"  %measured = {size}",
+        f"  %measured = call i32 @kernel_{SIZES}({given}, ptr %size)",
         "  %failed = icmp ne i32 %measured, 0",
         "  %bytes = load i64, ptr %size, align 8",
         f"  %larger = icmp ugt i64 %bytes, {budget}",
         "  %split = or i1 %failed, %larger",
         "  br i1 %split, label %in.steps, label %whole",
         "whole:",
-        f"  %first = {whole}",
+        f"  %first = call i32 @{called}({given}, ptr %results)",
         "  ret i32 %first",
         "in.steps:",
-        f"  %second = {in_steps}",
+        f"  %second = {in_steps if IN_STEPS in names else f'add i32 {LONG}, 0'}",
         "  ret i32 %second",
         "}",
     ]
@@ -128,12 +146,15 @@ def split_text(
     options: CodegenOptions,
     memory: KernelMemory = KernelMemory.SYSTEM,
     subject: Subject | None = None,
+    *,
+    shares: bool = False,
 ) -> KernelText:
     """The kernels of the two halves of a split gradient: `@kernel` and `@backward`, which takes a record."""
     (forward, backward), private = functions_of(module)
-    before, state = private_text(private, options, memory, subject)
+    before, state = private_text(private, options, memory, subject, shares=shares)
     made = writer_for(memory)
     first = made(forward, options, "kernel", state, memory=memory, subject=subject)
+    first.state.shares = shares
     definition = first.write()
     kept = backward.attributes["kept"]
     assert isinstance(kept, IntegerAttr)
@@ -157,6 +178,7 @@ def private_text(
     subject: Subject | None = None,
     *,
     spread: bool = False,
+    shares: bool = False,
 ) -> tuple[list[list[str]], KernelState | None]:
     """The definitions of private functions, and the state that the kernels go on with."""
     definitions: list[list[str]] = []
@@ -165,6 +187,6 @@ def private_text(
         name = function.sym_name.data
         writer = ActivationWriter(function, options, name, state, None, memory, subject)
         state = writer.state
-        state.spread = spread
+        state.spread, state.shares = spread, shares
         definitions.append(writer.write())
     return definitions, state

@@ -114,8 +114,10 @@ class Reverse(ModulePass):
     """Its own adjoint will be taken: besides, calls are kept of what the compiler cannot see into."""
 
     tape: int | None = None
-    """Beside a gradient whose tapes may be longer than so many bytes goes one that runs updates again
-    (`replays`), where there are any."""
+    """For tapes that are longer than so many bytes there is a gradient that runs updates again (`replays`),
+    where there are any."""
+    long: bool = False
+    """It is put beside the one for short tapes, which else only says that there is one."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         resolve_all(op)
@@ -135,7 +137,10 @@ class Reverse(ModulePass):
                 gradient = gradient_of(function, active, saves, fresh=self.fresh, lanes=self.lanes)
                 made = (gradient,)
                 if function.attributes.pop(REPLAYABLE, None) is not None and self.tape is not None:
-                    made = (gradient, self._replayed(function, active))
+                    if self.long:
+                        made = (gradient, self._replayed(function, active))
+                    else:
+                        gradient.attributes[activation.LONGEST] = IntegerAttr(self.tape, i64)
             activities = activities_of(function, active, finals)
             kept = not self.split
             for one in activation_pairs(function, activities, saves, self.lanes, owned=kept):

@@ -58,7 +58,7 @@ def view_request(request: Request, values: Sequence[Any] | None, *, framed: bool
     `framed` is how notebooks show it.
     """
     with own_faults(request):
-        shown = stages_of(request)
+        shown = stages_of(receipts.for_values(request, values))
     text = view(request, shown, receipt_of(request, values))
     return frame(text, f"the stages of {request.function.__qualname__}", 680) if framed else text
 

@@ -140,7 +140,6 @@ def measure_saved(
     """
     measure = Measure(kernel, assumed, checked=not alone)
     total = saved_on_tapes(measure)
-    block = cast(Block, kernel.parent)
     if alone:
         refuse_unknown(total, kernel, way_out)
         a, first = measure.a, kernel.body.block.first_op
@@ -151,18 +150,30 @@ def measure_saved(
         a.emit(array.RaiseIfOp(larger, "MemoryError", TOO_LITTLE, [a.value(memory), saved]))
         move_before(a.block, first)
     elif total.unknown is None:
-        function = measure.function(total)
-        clean(function)
-        block.insert_op_before(function, kernel)
+        put_size(measure, total)
     else:
         kernel.detach()
         kernel.erase()
 
 
-def measure_whole(kernel: func.FuncOp, replayed: func.FuncOp, assumed: Sequence[Form]) -> None:
+def measure_short(kernel: func.FuncOp, assumed: Sequence[Form]) -> None:
+    """Add the function that computes what a gradient saves beside which there is one for long tapes.
+
+    Where that is dynamic all tapes are its own.
+    """
+    measure = Measure(kernel, assumed, checked=True)
+    total = saved_on_tapes(measure)
+    if total.unknown is not None:
+        del kernel.attributes[activation.LONGEST]
+    else:
+        put_size(measure, total)
+
+
+def measure_long(kernel: func.FuncOp, replayed: func.FuncOp, assumed: Sequence[Form]) -> None:
     """Add the function that computes how much less the other gradient saves, which runs updates again.
 
-    What that one saves counts `AGAIN` times. Where what one of the two saves is dynamic, it is left out.
+    What that one saves counts `AGAIN` times. The kernel is left out, or where what one of the two saves is
+    dynamic, the other one.
     """
     measure = Measure(kernel, assumed, checked=True)
     total, a = saved_on_tapes(measure), measure.a
@@ -173,9 +184,17 @@ def measure_whole(kernel: func.FuncOp, replayed: func.FuncOp, assumed: Sequence[
         replayed.erase()
         return
     less = a.sub(total.number, a.mul(replays.AGAIN, others.number))
-    function = measure.function(replace(total, number=a.at_least_zero(less)))
+    put_size(measure, replace(total, number=a.at_least_zero(less)))
+    replayed.attributes[activation.LONGEST] = replayed.attributes[activation.CHECKPOINTED]
+    kernel.detach()
+    kernel.erase()
+
+
+def put_size(measure: Measure, total: Amount) -> None:
+    """Add the function that computes a number of bytes."""
+    function = measure.function(total)
     clean(function)
-    cast(Block, kernel.parent).insert_op_before(function, kernel)
+    cast(Block, measure.kernel.parent).insert_op_before(function, measure.kernel)
 
 
 def refuse_large(module: ModuleOp, assumed: Sequence[Form], memory: int) -> None:

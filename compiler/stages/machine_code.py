@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -37,11 +38,10 @@ def llvm(c: Compilation) -> None:
     if memory is KernelMemory.SYSTEM:
         with c.around(ReserveTapes(), c.module):
             reserve_tapes(c.module, built.assumed)
-    if r.mode == "vjp":
-        c.kernel = split_text(c.module, r.options, memory, subject)
-    else:
-        c.kernel = kernel_text(c.module, r.options, memory=memory, subject=subject)
-    if not r.options.launched:
+    shares = not r.options.launched
+    write = split_text if r.mode == "vjp" else kernel_text
+    c.kernel = write(c.module, r.options, memory=memory, subject=subject, shares=shares)
+    if shares:
         c.kernel = c.kernel.beside_library()
     function = last_function(c.module)
     if r.mode in (*JOINT, "vjp", *HESSIAN, "reverse-hvp"):
@@ -57,7 +57,8 @@ def llvm(c: Compilation) -> None:
         r.options.driver,
     )  # fmt: skip
     c.symbols = c.kernel.symbols
-    c.llvm = "\n".join((*c.kernel.declarations, c.kernel.text, exported(r.mode)))
+    symbols = exported(r.mode, short=is_short(c))
+    c.llvm = "\n".join((*c.kernel.declarations, c.kernel.text, symbols))
     if r.options.debug:
         made = entries(c.convention, c.kernel.entry)
         c.symbols = {**c.symbols, **made.symbols}
@@ -156,7 +157,8 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
         "symbols": c.symbols,
         "image": c.image,
         "entries": entry_symbols(c.convention),
-        "code": exports(c.request.mode),
+        "code": exports(c.request.mode, short=is_short(c)),
+        "products": [json.dumps(how) for how in c.kernel.products],
         "convention": None if c.request.options.debug else c.convention,
         "gradient": c.gradient.as_metadata() if c.gradient is not None else None,
         "tangents": c.tangents.as_metadata() if c.tangents is not None else None,
@@ -166,6 +168,12 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
         "streams": c.request.options.lanes > 1 and streams(c.module),
         "repeats": c.request.options.lanes > 1 and repeats(c.module),
     }
+
+
+def is_short(c: Compilation) -> bool:
+    """Whether the code is for short tapes alone."""
+    attributes = last_function(c.module).attributes
+    return activation.LONGEST in attributes and activation.CHECKPOINTED not in attributes
 
 
 def retries(module: ModuleOp) -> bool:

@@ -5,14 +5,22 @@ from __future__ import annotations
 import platform
 
 from xdsl.dialects import func
+from xdsl.dialects.builtin import DenseArrayBase, i64
 
 from ...dialects import activation
 from ..analysis.effects import is_private
 from ..compilation import Compilation
 from ..derivative.drop_guards import DropGuards
 from ..pass_order import FOR_KERNELS, OPTIMIZE, with_options
-from ..request import RETRIED, WITHIN_BUDGETS
-from ..sizes.step_sizes import measure_saved, measure_steps, measure_whole, refuse_large
+from ..request import JOINT, RETRIED, WITHIN_BUDGETS
+from ..rules.calls import listed
+from ..sizes.step_sizes import (
+    measure_long,
+    measure_saved,
+    measure_short,
+    measure_steps,
+    refuse_large,
+)
 from .adjoint import expand_derivatives
 
 X86 = ("x86_64", "AMD64")
@@ -32,8 +40,26 @@ def optimize(c: Compilation) -> None:
             measure_budget(c)
         elif r.mode == "vjp":
             refuse_large(c.module, c.built.assumed, r.options.memory)
-    elif activation.CHECKPOINTED in (functions := functions_of(c))[-1].attributes:
-        measure_whole(functions[0], functions[1], c.built.assumed)
+    elif r.mode in JOINT:
+        measure_tapes(c)
+
+
+def measure_tapes(c: Compilation) -> None:
+    """Write the sizes of tapes, by which a call finds out whether they are long."""
+    first, *others = functions_of(c)
+    if others:
+        fill_alike(first, others[0])
+        measure_long(first, others[0], c.built.assumed)
+    elif activation.LONGEST in first.attributes:
+        measure_short(first, c.built.assumed)
+
+
+def fill_alike(first: func.FuncOp, second: func.FuncOp) -> None:
+    """Either may be called: shadows come as zeros that one of the two does not fill."""
+    if "filled" in second.attributes:
+        both = sorted({*listed(first, "filled")} & {*listed(second, "filled")})
+        for function in (first, second):
+            function.attributes["filled"] = DenseArrayBase.from_list(i64, both)
 
 
 def has_fused(c: Compilation) -> bool:

@@ -1,4 +1,10 @@
-// RUN: mutad-opt %s -p 'reverse{tape=1000}' | filecheck %s
+// RUN: mutad-opt %s -p 'reverse{tape=1000 long=true}' | filecheck %s
+// RUN: mutad-opt %s -p 'reverse{tape=1000}' | filecheck %s --check-prefix SHORT
+
+// Without `long` the gradient only says that there is another one, where there is.
+// SHORT-LABEL: @updates_run_again_gradient(
+// SHORT-SAME:    longest = 1000
+// SHORT-NOT:   _in_steps
 
 // The gradient for short tapes keeps y of each iteration, that for long ones of every 16th.
 // CHECK-LABEL: @updates_run_again_gradient(

@@ -46,6 +46,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from ...request import JOINT
+from ..kernel_module import WHOLE
 from ..support.library import linked
 from .captures import inputs, require_constants
 from .cold import COLD, undo
@@ -187,17 +189,23 @@ KERNELS = {"vjp": {"kernel": "kernel", "backward": "backward", "drop": "mutad_dr
 """By mode, what of a module its entries call, by the names in `CODE`; elsewhere the kernel alone."""
 
 
-def exports(mode: str) -> dict[str, str]:
-    """The exported symbols of what the entries of a mode call, by the names in `CODE`."""
-    called = KERNELS.get(mode, {"kernel": "kernel"})
-    return {name: f"mutad_exported_{name}" for name in called}
+def exports(mode: str, *, short: bool = False) -> dict[str, str]:
+    """The exported symbols of what the entries of a mode call, by the names in `CODE`; and of a kernel for
+    `short` tapes, which that for long ones calls."""
+    return {name: f"mutad_exported_{name}" for name in called_by(mode, short=short)}
 
 
-def exported(mode: str) -> str:
+def exported(mode: str, *, short: bool = False) -> str:
     """The definitions of these symbols, behind kernels that nothing else calls."""
-    called = KERNELS.get(mode, {"kernel": "kernel"})
-    lines = (f"@{symbol} = alias i32 (), ptr @{called[n]}" for n, symbol in exports(mode).items())
+    called, symbols = called_by(mode, short=short), exports(mode, short=short)
+    lines = (f"@{symbol} = alias i32 (), ptr @{called[n]}" for n, symbol in symbols.items())
     return "\n".join(lines) + "\n"
+
+
+def called_by(mode: str, *, short: bool) -> dict[str, str]:
+    """What of a module others call."""
+    called = KERNELS.get(mode, {"kernel": "kernel"})
+    return {**called, "whole": WHOLE} if short else called
 
 
 CALLED = "(ptr %self, ptr %args, i64 %nargs, ptr %kwnames"
@@ -341,7 +349,8 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
         operands += handed
         arrays |= own
     tag = plan.debug[1] if kind == "primal" else ""
-    run_kernel(w, operands, recursive=plan.recursive, tag=tag, retries=kind in DERIVING)
+    retries, lengthens = kind in DERIVING, plan.mode in JOINT
+    run_kernel(w, operands, recursive=plan.recursive, tag=tag, retries=retries, lengthens=lengthens)
 
     boxes.claim((plan.results, *behind), arrays)
     value = "" if kind in ("grad", "hvp") else boxes.result(plan.results, 0, arrays)
@@ -385,7 +394,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
         _return_gradients(w, boxes, in_order, partial(boxes.result, plan.results, 0, arrays), form)
     held = 0 if kind in GIVEN_ALL else plan.inputs
     again = partial(restored, w, wrapped)
-    endings(w, boxes, held, retries=kind in DERIVING, before_retrying=again)
+    endings(w, boxes, held, retries=retries, lengthens=lengthens, before_retrying=again)
     return "\n".join(w.lines)
 
 

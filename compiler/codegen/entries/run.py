@@ -28,11 +28,12 @@ def run_kernel(
     recursive: bool = False,
     tag: str = "",
     retries: bool = False,
+    lengthens: bool = False,
 ) -> None:
     """Call a kernel without the GIL and branch on its status; goes on where it succeeded.
 
     A `recursive` one is told how deep calls may be nested. `tag` says which line the call is of. One that
-    `retries` may ask for another to be called.
+    `retries` may ask for another to be called, one that `lengthens` for that of long tapes.
     """
     address = w.code(kernel)
     fill_context(w)
@@ -45,6 +46,7 @@ def run_kernel(
     w.call("PyEval_RestoreThread", w.field("%ctx", CTX_THREAD))
     exits = "i32 0, label %succeeded i32 1, label %raised i32 3, label %exhausted"
     exits += " i32 4, label %retry" if retries else ""
+    exits += " i32 5, label %longer" if lengthens else ""
     w.do(f"switch i32 {status}, label %failed [ {exits} ]")
     w.label("succeeded")
 
@@ -64,13 +66,15 @@ def endings(
     inputs: int,
     *,
     retries: bool = False,
+    lengthens: bool = False,
     before_raising: Callable[[], None] = lambda: None,
     before_retrying: Callable[[], None] = lambda: None,
 ) -> None:
     """The exits that a call seldom takes; a mismatch gives back the inputs that were read.
 
-    Where the kernel `retries`, everything is dropped, and the next entry called. `before_raising` writes what
-    is done first where it has raised, `before_retrying` where the next entry is called.
+    Where the kernel `retries`, everything is dropped, and the next entry called; where it `lengthens`, that
+    of the code for long tapes. `before_raising` writes what is done first where it has raised,
+    `before_retrying` where the next entry is called.
     """
     w.label("raised")
     before_raising()
@@ -86,12 +90,20 @@ def endings(
         before_retrying()
         boxes.drop()
         w.do("br label %onward")
+    if lengthens:  # nothing was stored yet
+        w.label("longer")
+        boxes.drop()
+        call_instead(w, "longer")
     w.label("mismatch")
     for k in range(inputs):
         w.call("Py_DecRef", w.field("%made", 8 * k))
     w.do("br label %onward")
     w.label("onward")
-    following = w.slot("next")
-    onward = w.call("PyObject_Vectorcall", following, "%args", "%nargs", "%kwnames")
-    w.do(f"ret ptr {onward}")
+    call_instead(w, "next")
     boxes.end()
+
+
+def call_instead(w: Writer, slot: str) -> None:
+    """Return what another callable makes of the call."""
+    made = w.call("PyObject_Vectorcall", w.slot(slot), "%args", "%nargs", "%kwnames")
+    w.do(f"ret ptr {made}")

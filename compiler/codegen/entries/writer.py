@@ -36,6 +36,7 @@ LINK_SLOTS = (
     "inputs",
     "keyword",
     "lanes",
+    "longer",
     "mode",
     "names",
     "next",

@@ -1,0 +1,142 @@
+"""Products of matrices are compiled once in a process for each way in which they are computed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from mutad import compile
+from mutad.runtime import entry_code
+from mutad.runtime.measure import measure_gradient
+
+rng = np.random.default_rng(3)
+
+
+def product(a, b):
+    return a @ b
+
+
+def loss(a, b):
+    c = a @ b
+    return (c * c).sum()
+
+
+def packed(a, b):
+    """Neither factor lies as BLAS takes it: both are copied, to memory of the call."""
+    c = a[::2, ::2] @ b[::2, ::2]
+    return (c * c).sum()
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """How products were asked for, each time that some were compiled."""
+    monkeypatch.setattr(entry_code, "_products", {})
+    asked = []
+    compiler = type(compile(product).dispatcher.compiler)
+    plain = compiler.products
+
+    def noting(self, how, opt):
+        asked.append((how, opt))
+        return plain(self, how, opt)
+
+    monkeypatch.setattr(compiler, "products", noting)
+    return asked
+
+
+def test_functions_share_them(compiled):
+    a, b = rng.random((7, 5)), rng.random((5, 6))
+    one, other = (compile(f, grad=True, cache=False) for f in (loss, packed))
+    one.grad(a, b)
+    assert len(compiled) == 1
+    other.grad(a, b)
+    one.grad(a, b, wrt="b")
+    assert len(set(compiled)) == len(compiled)
+    assert [how for how, _ in compiled if '"double"' not in how] == []
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.int8])
+@pytest.mark.parametrize(
+    "shapes", [((7, 5), (5, 6)), ((3, 1), (1, 4)), ((40, 50), (50, 30)), ((0, 2), (2, 3))]
+)
+def test_each_dtype_has_its_own(dtype, shapes, compiled):
+    a, b = ((10 * rng.random(shape)).astype(dtype) for shape in shapes)
+    f = compile(product, cache=False)
+    for x, y in ((a, b), (np.asfortranarray(a), b[:, ::-1]), (a[::-1], np.asfortranarray(b))):
+        found, wanted = f(x, y), x @ y
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    assert compiled
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"fastmath": True}, {"opt": 0}, {"debug": True}, {"parallel": True}]
+)
+def test_options_have_their_own(options, compiled):
+    a, b = rng.random((7, 5)), rng.random((5, 6))
+    compile(loss, grad=True, cache=False).grad(a, b)
+    before = len(compiled)
+    found = compile(loss, grad=True, cache=False, **options).grad(a, b)
+    np.testing.assert_allclose(found, 2 * (a @ b) @ b.T, rtol=1e-12)
+    assert (len(compiled) > before) == bool(options.keys() & {"fastmath", "opt"})
+
+
+@pytest.mark.parametrize("vector", [(slice(None), slice(0, 1)), (slice(0, 1), slice(None))])
+def test_columns_and_rows(vector):
+    a, b = rng.random((7, 7)), rng.random((7, 7))
+    f = compile(loss, grad=True, cache=False)
+    for x, y in ((a, b[vector]), (a[vector], b)):
+        if x.shape[1] == y.shape[0]:
+            np.testing.assert_allclose(f(x, y), ((x @ y) ** 2).sum(), rtol=1e-12)
+            np.testing.assert_allclose(f.grad(x, y), 2 * (x @ y) @ y.T, rtol=1e-12)
+
+
+def test_their_memory_is_counted():
+    a, b = rng.random((60, 60)), rng.random((60, 60))
+    found = measure_gradient(compile(packed, grad=True, cache=False), a, b)
+    assert found.kernel >= 8 * 30 * 30
+
+
+PROGRAM = """
+import numpy as np
+from mutad import compile
+import mutad
+
+def loss(a, b):
+    c = a @ b
+    return (c * c).sum()
+
+rng = np.random.default_rng(0)
+print(compile(loss, grad=True).grad(rng.random((7, 5)), rng.random((5, 6))).tolist())
+"""
+GONE = """
+import mutad
+from mutad.runtime import disk_cache
+import os, sys
+for name in os.listdir(os.environ["MUTAD_CACHE_DIR"]):
+    if name.startswith("products-"):
+        os.unlink(os.path.join(os.environ["MUTAD_CACHE_DIR"], name))
+"""
+
+
+def run(program, folder, **environment):
+    env = {**os.environ, "MUTAD_CACHE_DIR": str(folder), **environment}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_they_are_in_the_disk_cache(tmp_path):
+    folder, file = tmp_path / "cache", tmp_path / "program.py"
+    file.write_text(PROGRAM)
+    started = f"import runpy; runpy.run_path({str(file)!r}, run_name='__main__')"
+    first = run(started, folder)
+    assert len([one for one in os.listdir(folder) if one.startswith("products-")]) == 1
+    loaded = f"{started}\nimport sys\nassert 'mutad.compiler.pipeline' not in sys.modules"
+    assert run(loaded, folder).stdout == first.stdout
+    run(GONE, folder)
+    assert run(started, folder).stdout == first.stdout
+    assert len([one for one in os.listdir(folder) if one.startswith("products-")]) == 1
