@@ -75,6 +75,7 @@ from .transforms.separate_sums import SeparateSums
 from .transforms.shorten_recurrences import ShortenRecurrences
 from .transforms.sink_maps import SinkMaps
 from .transforms.split_maps import SplitMaps
+from .transforms.step_on_rows import StepOnRows
 from .transforms.step_on_tape import StepOnTape
 from .transforms.store_first import StoreFirst
 from .transforms.tile_registers import TileRegisters
@@ -154,6 +155,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     StoreFirst(),  # after gathering and separating, a map touches each element once
     SaveInPlace(),  # saves are maps of their own; a step may be one from a copy that is saved
     StepOnTape(),  # what is saved still goes to temporaries
+    StepOnRows(),  # as step-on-tape, of steps that run again
     ReadOriginals(),  # what a step copied to overwrite it, the tape has
     FuseElementwise(),  # without the fill, a map reads the old contents in place
     EliminateCommon(),  # views of what is gathered
@@ -193,6 +195,7 @@ FOR_CACHES = (
         SeparateSums,
         SaveInPlace,
         StepOnTape,
+        StepOnRows,
         ReadOriginals,
         PairMirrored,
         FuseReductions,
@@ -296,6 +299,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     FoldBounds,
     SinkMaps,
     SplitMaps,
+    StepOnRows,
     StepOnTape,
     StoreFirst,
     TileRegisters,

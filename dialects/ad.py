@@ -59,6 +59,10 @@ AS_MANY_AS_IT_TAKES = 2**63 - 1
 VERSIONS = "versions"
 """The attribute of a segment whose last row is an array, and whose other rows are what it was."""
 
+ROWS = "ad.rows"
+"""The attribute of an array to whose rows a loop saves, one in each iteration. Nothing reads the last row,
+and of others no more than was saved last."""
+
 UNSEEN = "ad.unseen"
 """The attribute of the map that sets to zero all of an argument which shares memory with no other, and of
 which nothing sees what it held: the function's `filled` lists these arguments. Who lets code rely on the

@@ -105,6 +105,13 @@ OWN_BYTES = "own_bytes"
 RAISES = "raises"
 """The attribute of an `scf.if` whose first branch always ends with an exception, and whose other is empty."""
 
+OF_NUMBERS = "of_numbers"
+"""The attribute of the reverse of a loop of numbers, of which a step within a budget is a whole block."""
+
+SHORTENED = "shortened"
+"""The attribute of an `scf.if` whose first branch is nearly always taken. Its second computes the value,
+too, as the program does: by so many ops, one after the other."""
+
 SMALL = "small"
 """The attribute of a loop that is compiled to be small, not fast.
 

@@ -366,7 +366,7 @@ def cycles(op: Operation) -> float:
     """Until the result of an op is there."""
     if isinstance(op, memref.LoadOp):
         return 0.0 if cell_of(op.memref) is not None else 2.0
-    if isinstance(op, memref.StoreOp):
+    if isinstance(op, memref.StoreOp) or array.SHORTENED in op.attributes:
         return 0.0
     if "div" in op.name or "sqrt" in op.name:
         return 4.0 if is_by_constant(op) else 13.0

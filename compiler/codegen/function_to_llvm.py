@@ -374,6 +374,8 @@ def weights_of(op: scf.IfOp) -> tuple[int, int] | None:
 
     So `break` stays a jump: LLVM would compute both sides and select, which makes every iteration wait.
     """
+    if array.SHORTENED in op.attributes:
+        return (OFTEN, 1)
     yields = [region.block.last_op for region in op.regions if region.blocks]
     if len(yields) < 2:
         return None

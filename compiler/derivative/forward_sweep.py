@@ -55,6 +55,8 @@ class ForwardSweep:
         self.tapes: dict[Save, SSAValue] = {}
         self.segments: dict[Save, SSAValue] = {}
         """The segment each save writes to, as pushed."""
+        self.rows: dict[Save, tuple[SSAValue, SSAValue]] = {}
+        """Of saves whose segments are rows of one array (`replay_sweep`), that array, and which row it is."""
         self.steps: dict[array.LoopOp, Running] = {}
         """What runs the steps of each checkpointed loop."""
         self.bytes: dict[Save, SSAValue] = {}
@@ -169,15 +171,20 @@ class ForwardSweep:
 
     def _push(self, save: Save, target: Block) -> None:
         """Push the segment: one dimension for each indexing loop, then the value's own."""
+        counts = self._sizes(save, target)
+        if save in self.rows:
+            rows, place = self.rows[save]
+            segment = segment_slot(rows, [place], counts, target)
+        else:
+            segment = emitter(target, save.at)(ad.PushOp(self.tapes[save], counts, save.stored))
+        segment.name_hint = f"{hint_of(save)}_saved"
+        self.segments[save] = segment
+
+    def _sizes(self, save: Save, target: Block) -> list[SSAValue]:
         extents = self._extents(save, target)
-        counts = save.segment.sizes(
+        return save.segment.sizes(
             lambda n: self._number(n, save, target), extents, emitter(target, save.at)
         )
-        push = ad.PushOp(self.tapes[save], counts, save.stored)
-        push.location = save.at.location
-        push.memref.name_hint = f"{hint_of(save)}_saved"
-        target.add_op(push)
-        self.segments[save] = push.memref
 
     def _extents(self, save: Save, target: Block) -> Callable[[SSAValue, int], SSAValue]:
         """Finds the extents of an array, each array's at once."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from rich.console import Console
 from rich.table import Table
@@ -396,10 +396,11 @@ def most_at_once(block: Block, sizes: Bounded, called: tuple[str, ...]) -> int |
     held: int | None = 0
     inside: list[int | None] = [0]
     for op in block.ops:
-        if isinstance(op, array.AllocOp) and is_called(op, called):
+        if has_one_row_more(op):
+            if "" in called:
+                held = total([held, size_of(op, op.extents[1:], sizes)])
+        elif isinstance(op, array.AllocOp) and is_called(op, called):
             held = total([held, size_of(op, op.extents, sizes)])
-        elif isinstance(op, ad.PushOp) and ad.VERSIONS in op.attributes and "" in called:
-            held = total([held, size_of(op, op.extents[1:], sizes)])
         for region in op.regions:
             for nested in region.blocks if sizes.may_run(region) else ():
                 found = most_at_once(nested, sizes, called)
@@ -407,6 +408,12 @@ def most_at_once(block: Block, sizes: Bounded, called: tuple[str, ...]) -> int |
                 sizes.may_be_less |= bool(found) and may_not_run(op, sizes)
     most = None if None in inside else max(size for size in inside if size is not None)
     return total([held, most])
+
+
+def has_one_row_more(op: Operation) -> TypeGuard[array.AllocOp | ad.PushOp]:
+    """Whether all rows but one are what is saved."""
+    rows = isinstance(op, array.AllocOp) and ad.ROWS in op.attributes
+    return rows or (isinstance(op, ad.PushOp) and ad.VERSIONS in op.attributes)
 
 
 def may_not_run(op: Operation, sizes: Sizes) -> bool:

@@ -28,11 +28,12 @@ from dataclasses import replace
 from typing import cast
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.dialects.builtin import IndexType, MemRefType, UnitAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
-from ...dialects import array
+from ...dialects import ad, array
+from ..analysis.affine import affine, extent
 from ..analysis.views import strip_views
 from ..rules import writes
 from ..rules.builders import extents_of, index, transfer, transpose
@@ -42,8 +43,9 @@ from .old_contents import OldContents
 from .overwritten import Answer, Overwritten
 from .plan import ReadOld, Replay, Save
 from .replays import taken_in_body, views_between
-from .segments import comes_before, is_inside
+from .segments import ArrayExtent, comes_before, is_inside
 from .sweeps import Primal, Sweep
+from .versions import Version
 
 
 class Values(dict[SSAValue, SSAValue]):
@@ -77,8 +79,15 @@ class ReplaySweep(ForwardSweep):
         super().__init__(plan, primal.forward.entry, Values(primal))
         self.sweep, self.primal, self.replay = sweep, primal, replay
         self.every = next(iter(replay.states.values())).segment.every
+        self._arrays: dict[Save, SSAValue] = {}
+        """Those a row of which is the segment of an iteration."""
         for save in replay.saves:
-            self.tapes[save] = primal.forward.tapes[save] = primal.prologues.tape(save.at.location)
+            base = self._array_saved_by(save)
+            if base is not None:
+                self._arrays[save] = self._array_of_rows(base, save)
+            else:
+                tape = primal.prologues.tape(save.at.location)
+                self.tapes[save] = primal.forward.tapes[save] = tape
         self._early: dict[Operation, list[Save]] = {}
         """Saves of old contents that are made before the op that reads them first."""
         self._copied: list[Save] = []
@@ -95,13 +104,38 @@ class ReplaySweep(ForwardSweep):
             self.values[base] = self._copy_of(base, state)
         self._rebuild_views()
 
+    def _array_saved_by(self, save: Save) -> SSAValue | None:
+        """The array of which an iteration saves a part, once, where its rows have room for that."""
+        around, part = save.push_before.parent_op(), saved_part(save)
+        while isinstance(around, scf.IfOp):
+            around = around.parent_op()
+        if around is not self.replay.loop or save.loops or part is None:
+            return None
+        base, own = strip_views(part), save.segment.own
+        state = self.replay.states.get(base)
+        if state is None or state.segment.by_columns or not is_along(part, base):
+            return None
+        sizes = [extent(n.base, n.axis) if isinstance(n, ArrayExtent) else affine(n) for n in own]
+        return base if sizes == [extent(part, axis) for axis in range(rank_of(base))] else None
+
+    def _array_of_rows(self, base: SSAValue, save: Save) -> SSAValue:
+        """A row for each iteration of a stretch, and one for what the last one leaves (`step-on-rows`)."""
+        emit = self.sweep.emit
+        extents = [index(self.every + 1, emit), *self._extents_of(base)]
+        rows = array.AllocOp(extents, save.stored)
+        rows.attributes[ad.ROWS] = UnitAttr()
+        rows.memref.name_hint = f"{base.name_hint or 'array'}_rows"
+        return emit(rows)
+
+    def _extents_of(self, base: SSAValue) -> list[SSAValue]:
+        owner, forward = base.owner, self.primal.forward.values
+        if isinstance(owner, array.AllocOp):
+            return [forward[e] for e in owner.extents]
+        return extents_of(forward[base], self.sweep.emit)
+
     def _copy_of(self, base: SSAValue, state: Save) -> SSAValue:
         """An array of the clones' own, before all stretches."""
-        owner, forward, emit = base.owner, self.primal.forward.values, self.sweep.emit
-        if isinstance(owner, array.AllocOp):
-            extents = [forward[e] for e in owner.extents]
-        else:
-            extents = extents_of(forward[base], emit)
+        extents, emit = self._extents_of(base), self.sweep.emit
         by_columns = state.segment.by_columns
         copy = emit(array.AllocOp(extents[::-1] if by_columns else extents, state.element))
         copy.name_hint = f"{base.name_hint or 'array'}_again"
@@ -112,6 +146,7 @@ class ReplaySweep(ForwardSweep):
         sweep = self.sweep
         emit, last = sweep.emit, index(self.every - 1, sweep.emit)
         place = emit(arith.AndIOp(induction, last))
+        self.primal.forward.rows |= {s: (rows, place) for s, rows in self._arrays.items()}
         is_last = emit(arith.CmpiOp(place, last, "eq"))
         is_first = emit(arith.CmpiOp(done, index(0, emit), "eq"))
         begins = emit(arith.OrIOp(is_last, is_first))
@@ -133,6 +168,7 @@ class ReplaySweep(ForwardSweep):
             kept = state_at(segment, state, span, extents, sweep.block)
             sweep.append(transfer(kept, copy, extents))
         body = Block(arg_types=[IndexType()])
+        self.rows = {s: (rows, body.args[0]) for s, rows in self._arrays.items()}
         with sweep.at(body):
             counter = sweep.emit(arith.AddiOp(first, body.args[0]))
             counter.name_hint = loop.induction.name_hint
@@ -287,6 +323,33 @@ class OnTape(OldContents):
 
     def segment(self, save: Save) -> SSAValue:
         return self.segments[save]
+
+
+def saved_part(save: Save) -> SSAValue | None:
+    """The array, or the part of one, of which a save keeps each element."""
+    node = save.node
+    if isinstance(node, Version):
+        return node.base
+    if isinstance(node, Overwritten):
+        return node.target
+    if isinstance(save.at, array.MapOp) and node in save.at.body.block.args:
+        return save.at.ins[cast(BlockArgument, node).index]
+    return None
+
+
+def is_along(part: SSAValue, base: SSAValue) -> bool:
+    """Whether a part has the axes of its array, and no element twice."""
+    view = part.owner
+    return part is base or (
+        isinstance(view, array.ViewOp)
+        and view.source is base
+        and view.source_dims == tuple(range(rank_of(base)))
+        and all(array.constant_value(step) not in (None, 0) for step in view.steps)
+    )
+
+
+def rank_of(memory: SSAValue) -> int:
+    return cast(MemRefType[Attribute], memory.type).get_num_dims()
 
 
 def argument_of(op: array.MapOp, memory: SSAValue) -> SSAValue:

@@ -53,6 +53,7 @@ from .emission import Emission
 from .extremum_sides import forget_sides, name_sides
 from .forward_sweep import ForwardSweep
 from .function_attributes import inherit_locations, mirror_overlaps
+from .loop_blocks import is_loop_of_numbers
 from .map_adjoint import MapAdjoint
 from .plan import Plan
 from .planner import make_plan
@@ -461,6 +462,8 @@ class ReverseSweep(Emission):
         loop = array.LoopOp(trips, inits, body)
         if array.CLAIMED in op.attributes:
             loop.attributes[array.EXCLUSIVE] = UnitAttr()
+        elif is_loop_of_numbers(op):
+            loop.attributes[array.OF_NUMBERS] = UnitAttr()
         self.append(loop)
 
     def reverse_branches(self, op: scf.IfOp) -> None:

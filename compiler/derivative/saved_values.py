@@ -55,6 +55,11 @@ class SavedValues:
             lambda base, axis: self.primal.extent(base, axis, block),
             lambda op: self.prologues.append(block, op),
         )
+        if save in self.primal.forward.rows:
+            rows, place = self.primal.forward.rows[save]
+            row = self._part(rows, [place], counts, block)
+            row.name_hint = f"{hint_of(save)}_saved"
+            return row
         tape = self.primal.forward.tapes[save]
         pop = ad.PopOp(tape, counts, save.stored)
         pop.memref.name_hint = f"{hint_of(save)}_saved"
@@ -101,9 +106,14 @@ class SavedValues:
 
     def _slot(self, save: Save, block: Block, sizes: Sequence[SSAValue]) -> SSAValue:
         """The part of the segment that belongs to the current iteration."""
-        scratch = Block()
         loops = [self.primal.induction[loop] for loop in save.loops]
-        view = segment_slot(self.segment(save), loops, sizes, scratch)
+        return self._part(self.segment(save), loops, sizes, block)
+
+    def _part(
+        self, whole: SSAValue, at: Sequence[SSAValue], sizes: Sequence[SSAValue], block: Block
+    ) -> SSAValue:
+        scratch = Block()
+        view = segment_slot(whole, at, sizes, scratch)
         for op in list(scratch.ops):
             op.detach()
             self.prologues.append(block, op)

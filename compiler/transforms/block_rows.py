@@ -128,9 +128,10 @@ class BlockRows(ModulePass):
 
 def is_loop(op: Operation) -> bool:
     """True for a loop of maps over rows, and nothing that must not run once for each block."""
-    if not isinstance(op, array.LoopOp) or op.attributes or op.carried or not is_counted(op):
+    if not isinstance(op, array.LoopOp) or op.carried or not is_counted(op):
         return False
-    return op.trips.first_use is None and all(map(is_part, op.body.block.ops))
+    marked = op.attributes.keys() - {array.OF_NUMBERS}
+    return not marked and op.trips.first_use is None and all(map(is_part, op.body.block.ops))
 
 
 def is_part(op: Operation) -> bool:

@@ -111,6 +111,7 @@ from ..rules import evaluates_body
 from .hoist_checks import Before, is_counted
 from .memory_effects import functions
 from .stage_plan import LEAST, Candidate, Plan, cost, is_given, is_pure, is_value, scalar_ops
+from .undo_shortening import pays_alone, undo_shortening
 
 BLOCK = 128
 """Iterations of a block: a power of two."""
@@ -139,11 +140,12 @@ class DistributeLoops(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            if is_private(function) and activation.goes_deep(function):
-                continue
+            deep = is_private(function) and activation.goes_deep(function)
             alias = AliasAnalysis(function)
             for loop in list(leaves(function.body.block)):
-                distributed(function, loop, alias, self.fastmath)
+                one = deep or not distributed(function, loop, alias, self.fastmath)
+                if one and not pays_alone(loop):
+                    undo_shortening(loop)
 
 
 def leaves(block: Block) -> Iterator[array.LoopOp]:
@@ -294,7 +296,9 @@ class Blocks:
         body, values = self._begun(start)
         for op in self.loop.body.block.ops:
             body.add_op(op.clone(values))
-        return array.LoopOp(length, (), body)
+        made = array.LoopOp(length, (), body)
+        undo_shortening(made)
+        return made
 
     def _stage(
         self, k: int, length: SSAValue, start: SSAValue, failed: SSAValue | None = None

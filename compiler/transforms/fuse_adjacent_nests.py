@@ -178,7 +178,8 @@ def is_row(outer: array.LoopOp) -> bool:
 
 
 def is_plain(loop: array.LoopOp) -> bool:
-    return is_counted(loop) and not loop.attributes and loop.trips.first_use is None
+    marked = loop.attributes.keys() - {array.OF_NUMBERS}
+    return is_counted(loop) and not marked and loop.trips.first_use is None
 
 
 class Nest(ScalarNest):

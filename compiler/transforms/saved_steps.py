@@ -1,4 +1,4 @@
-"""Loops whose iterations save an array, then store to it: what `step-on-tape` looks for."""
+"""Loops whose iterations save an array, then store to it: what `step-on-tape` and `step-on-rows` look for."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def step_of(push: ad.PushOp) -> Step | None:
     return None if early is None else found_step(push, loop, save, made, early)
 
 
-def saver(push: ad.PushOp) -> Save | None:
-    """The output that stores to rows of the segment, where no other does."""
+def saver(push: ad.PushOp | array.AllocOp) -> Save | None:
+    """The output that stores to rows of the segment, or array, where no other does."""
     found: list[Save] = []
     for op, name in namings(push.memref):
         if isinstance(op, array.MapOp):

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     Float32Type,
     Float64Type,
     IndexType,
+    IntegerAttr,
     IntegerType,
     VectorType,
     i1,
@@ -186,7 +187,8 @@ class Plan:
         waits = max(
             (self.parts.latency(p) for k in slow for p in self.stages[k].parts), default=0.0
         )
-        before = max(sum(map(cost, self.candidate.ops)), waits)
+        waited = waits_for_chains(self.candidate.ops)
+        before = max(sum(map(cost, self.candidate.ops)), waits, waited)
         after = sum(self._handed_on(v) for v in self.buffered)
         for k, stage in enumerate(self.stages):
             after += ROUND
@@ -223,6 +225,12 @@ class Plan:
         )
 
 
+def waits_for_chains(ops: Sequence[Operation]) -> float:
+    """Cycles that an iteration would wait for the next if chains were not shortened."""
+    lengths = (op.attributes.get(array.SHORTENED) for op in ops)
+    return max((4.0 * n.value.data for n in lengths if isinstance(n, IntegerAttr)), default=0.0)
+
+
 WIDE = 2.0
 """What an op on a vector of tangents costs, against one on a number."""
 
@@ -233,6 +241,8 @@ def cost(op: Operation) -> float:
     """Of one iteration by itself, in cycles, roughly: several simple ops begin in each."""
     if isinstance(op, array.IndexOp | arith.ConstantOp | scf.YieldOp | array.RaiseIfOp):
         return 0.0
+    if array.SHORTENED in op.attributes:
+        return 0.5
     if op.regions:
         return 1.0 + sum(map(cost, every_op(op)[1:]))
     if isinstance(op, memref.LoadOp | memref.StoreOp):

@@ -17,17 +17,19 @@
 // CHECK:           scf.if
 // CHECK:             array.map({{.*}}) ins(%y : memref<?xf64>) outs({{.*}}) kinds ["store"]
 // CHECK-NOT:     ad.push
+// CHECK:         %y_rows = array.alloc({{.*}}) {ad.rows} : memref<17x?xf64>
 // CHECK:         %y_again = array.alloc
 // CHECK:         array.loop
 // CHECK:           scf.if
 // CHECK:             array.map({{.*}}) outs(%y_again : memref<?xf64>) kinds ["store"]
 // CHECK:             array.loop [[i:%[0-9]+]] to
 // CHECK:               [[s:%t[_0-9]*]] = memref.load %s[
-// CHECK:               [[tape:%a_saved[_0-9]*]] = ad.push
+// CHECK:               [[tape:%a_saved[_0-9]*]] = array.view %y_rows[
 // CHECK-NOT:           kinds ["add"]
 // CHECK:               array.map({{.*}}) ins({{.*}}) outs(%y_again, [[tape]] : {{.*}}) kinds ["store", "store"]
 // CHECK:                 arith.mulf {{%[a-z]+[_0-9]*}}, [[s]]
-// CHECK:           ad.pop
+// CHECK:           %a_saved{{[_0-9]*}} = array.view %y_rows[
+// CHECK-NOT:       ad.pop
 func.func @updates_run_again(%x : memref<?xf64>, %y : memref<?xf64>, %s : memref<?xf64>, %n : index) {
   %add = memref.alloca() : memref<f64>
   %zero = arith.constant 0.0 : f64

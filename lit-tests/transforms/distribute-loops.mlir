@@ -365,3 +365,85 @@ func.func @kept_when_tangents_are_nearly_all_of_the_work(%x : memref<?xf64>, %x_
   }
   func.return
 }
+
+// A chain that is shortened is the program's in blocks of few iterations; beside vectors, that is what it does
+// where numbers are lost.
+// CHECK-LABEL: @shortened_in_blocks
+// CHECK:         scf.if
+// CHECK:           array.loop
+// CHECK-NOT:         scf.if
+// CHECK:             %[[own:.*]] = arith.mulf %{{.*}}, %{{.*}}
+// CHECK:             memref.store
+// CHECK:         } else {
+// CHECK:           math.exp
+// CHECK:           scf.if
+func.func @shortened_in_blocks(%x : memref<?xf64>, %n : index, %y : memref<?xf64>) {
+  %s = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %e = math.exp %a : f64
+    %factor = arith.mulf %e, %a : f64
+    %old = memref.load %s[] : memref<f64>
+    %product = arith.mulf %old, %factor : f64
+    %c = arith.cmpf ord, %product, %product : f64
+    %next = scf.if %c -> (f64) {
+      scf.yield %product : f64
+    } else {
+      %once = arith.mulf %old, %e : f64
+      %twice = arith.mulf %once, %a : f64
+      scf.yield %twice : f64
+    } {shortened = 3 : i64}
+    memref.store %next, %s[] : memref<f64>
+    array.yield
+  }
+  func.return
+}
+
+// Nothing is beside this one, which does more than to wait.
+// CHECK-LABEL: @undone_in_one_loop
+// CHECK-NOT:     scf.if
+// CHECK:         %once = arith.mulf %old, %a
+// CHECK-NEXT:    %twice = arith.mulf %once, %a
+// CHECK-NEXT:    memref.store %twice, %s[]
+func.func @undone_in_one_loop(%x : memref<?xf64>, %s : memref<f64>, %n : index) {
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %factor = arith.mulf %a, %a : f64
+    %old = memref.load %s[] : memref<f64>
+    %product = arith.mulf %old, %factor : f64
+    %c = arith.cmpf ord, %product, %product : f64
+    %next = scf.if %c -> (f64) {
+      scf.yield %product : f64
+    } else {
+      %once = arith.mulf %old, %a : f64
+      %twice = arith.mulf %once, %a : f64
+      scf.yield %twice : f64
+    } {shortened = 0 : i64}
+    memref.store %next, %s[] : memref<f64>
+    array.yield
+  }
+  func.return
+}
+
+// This one waits for its chain longer than for all else.
+// CHECK-LABEL: @shortened_in_one_loop
+// CHECK:         scf.if
+func.func @shortened_in_one_loop(%x : memref<?xf64>, %s : memref<f64>, %n : index) {
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %factor = arith.mulf %a, %a : f64
+    %old = memref.load %s[] : memref<f64>
+    %product = arith.mulf %old, %factor : f64
+    %c = arith.cmpf ord, %product, %product : f64
+    %next = scf.if %c -> (f64) {
+      scf.yield %product : f64
+    } else {
+      %once = arith.mulf %old, %a : f64
+      %twice = arith.mulf %once, %a : f64
+      scf.yield %twice : f64
+    } {shortened = 5 : i64}
+    memref.store %next, %s[] : memref<f64>
+    array.yield
+  }
+  func.return
+}

@@ -21,6 +21,7 @@ from mutad.runtime.target import VARIABLE, runnable
 
 Array = np.ndarray
 CHANCE = np.random.default_rng(7)
+LOST = CHANCE.choice([0.5, 1.0, 2.0, 1e-200, 1e-300], 300, p=[0.3, 0.3, 0.36, 0.02, 0.02])
 HERE = ("", *runnable()[1:])
 """The CPU at hand, and the levels that it has."""
 
@@ -31,6 +32,33 @@ def sine_chain(x: Array, a: float, b: float) -> float:
     for i in range(x.size):
         state = a * math.sin(state) + b * math.cos(x[i] * state)
         total += state * x[i]
+    return total
+
+
+def gate(x: Array, k: float) -> float:
+    """A chain of products and quotients, which is one of each where no partial is lost."""
+    v, total = 0.3, 0.0
+    for i in range(x.size):
+        z = 1.0 / (1.0 + math.exp(-(x[i] + k * v)))
+        v = (1.0 - z) * v + z * math.tanh(x[i] * v)
+        total += v
+    return total
+
+
+def partials(x: Array, y: Array, k: float) -> float:
+    """Some partials are products of numbers that are too small, or infinite."""
+    v, total = k, 0.0
+    for i in range(x.size):
+        v = v * x[i] * y[i] * math.exp(-0.001 * i)
+        total += v * math.sin(x[i])
+    return total
+
+
+def newton(x: Array, k: float) -> float:
+    v, total = 1.3, 0.0
+    for i in range(x.size):
+        v = v - k * (v * v * v - 2.0 - 0.1 * x[i]) / (3.0 * v * v)
+        total += v
     return total
 
 
@@ -120,6 +148,10 @@ def transposed(a: Array) -> Array:
 
 PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
     (sine_chain, (CHANCE.uniform(0.5, 1.5, 300), 0.8, 0.3), ("x", "a", "b")),
+    (gate, (CHANCE.uniform(0.5, 1.5, 300), 0.3), ("x", "k")),
+    (newton, (CHANCE.uniform(0.5, 1.5, 300), 0.3), ("x", "k")),
+    (partials, (LOST, 1.0 / LOST, 0.7), ("x", "y", "k")),
+    (partials, (LOST, LOST, 1e300), ("x", "y", "k")),
     (cells, (CHANCE.normal(size=(12, 19)), CHANCE.normal(size=(2, 19))), ("weights",)),
     (gates, (CHANCE.normal(size=(12, 19)), CHANCE.normal(size=(2, 19))), ("weights",)),
     (shares, (CHANCE.normal(size=(9, 70)), CHANCE.normal(size=(70, 70)) / 9, 3), ("x", "w")),

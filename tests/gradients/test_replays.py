@@ -13,6 +13,7 @@ import pytest
 import mutad.compiler.request as request
 from mutad import check_gradient, compile
 from mutad.compiler.derivative import replays
+from mutad.compiler.transforms import step_on_rows
 
 rng = np.random.default_rng(11)
 
@@ -250,9 +251,100 @@ def three_times(x, w):
     return (s * s).sum() + (y * y).sum()
 
 
+def filled(x, w):
+    """As many numbers as there are steps."""
+    y = 0.1 * w
+    y[: x.size] = 0.1 * x[: w.size]
+    return y, np.zeros(w.size)
+
+
+def two_more(x, w):
+    """Rows that grow by two."""
+    y, s = filled(x, w)
+    for k in range(2, w.size - 1, 2):
+        s[k] = np.dot(y[:k], y[:k]) * w[k]
+        y[:k] -= s[k] * w[k]
+        y[k] = w[k]
+        y[k + 1] = s[k]
+    return (y * y).sum()
+
+
+def reversed_vector(x, w):
+    y, s = filled(x, w)
+    for k in range(1, w.size):
+        s[k] = np.dot(w[k - 1 :: -1], y[:k]) * w[k]
+        y[:k] -= s[k] * y[k - 1 :: -1]
+        y[k] = s[k]
+    return (y * y).sum()
+
+
+def of_unknown_length(x, w):
+    """How much longer rows become, no analysis sees."""
+    y, s = filled(x, w)
+    for k in range(w.size):
+        s[k] = np.dot(y[: w.size - k], y[: w.size - k]) * w[k]
+        y[: w.size - k] -= s[k] * w[k]
+    return (y * y).sum()
+
+
+def one_of_two(x, w):
+    """Of the two elements that rows have more, one is as it was at first."""
+    y, s = filled(x, w)
+    for k in range(2, w.size - 1, 2):
+        s[k] = np.dot(y[:k], y[:k]) * w[k]
+        y[:k] -= s[k] * w[k]
+        y[k + 1] = w[k]
+    return (y * y).sum()
+
+
+def reads_beyond(x, w):
+    y, s = filled(x, w)
+    for k in range(1, w.size - 1):
+        s[k] = np.dot(y[:k], y[:k]) * w[k]
+        y[:k] -= s[k] * y[1 : k + 1]
+        y[k] = w[k]
+    return (y * y).sum()
+
+
+def reads_behind_the_store(x, w):
+    y, s = filled(x, w)
+    for k in range(1, w.size):
+        s[k] = np.dot(y[:k], y[:k]) * w[k]
+        y[:k] -= s[k] * y[k - 1 :: -1]
+        y[k] = y[0] * w[k]
+    return (y * y).sum()
+
+
+def stored_in_a_branch(x, w):
+    y, s = filled(x, w)
+    for k in range(1, w.size):
+        s[k] = np.dot(y[:k], y[:k]) * w[k]
+        y[:k] -= s[k] * y[k - 1 :: -1]
+        if w[k] > 0.025:
+            y[k] = w[k]
+    return (y * y).sum()
+
+
+def from_the_end(x, w):
+    """What is saved are not the first elements."""
+    y, s = filled(x, w)
+    for k in range(w.size):
+        s[k] = np.dot(y[k:], y[k:]) * w[k]
+        y[k:] -= s[k] * w[k]
+    return (y * y).sum()
+
+
+STEPPING = (fixed_vector, argument_in_place, reversed_vector, two_more)
+IN_PLACE = (
+    through_views, with_branches, one_of_two, reads_beyond, reads_behind_the_store, stored_in_a_branch,
+    from_the_end, of_unknown_length,
+)  # fmt: skip
+"""Those whose steps do not go from one row to the next."""
+
 REPLAYED = (
     fixed_vector, two_arrays, argument_in_place, through_views, with_branches, one_after_the_other, nested,
-    sum_in_a_variable, two_updates, in_scalar_loops,
+    sum_in_a_variable, two_updates, in_scalar_loops, two_more, of_unknown_length, reversed_vector,
+    one_of_two, reads_beyond, reads_behind_the_store, stored_in_a_branch, from_the_end,
 )  # fmt: skip
 REFUSED = (
     ends_early, counts_itself, of_functions, may_raise, whole_step, carried, in_a_branch, three_times,
@@ -312,6 +404,17 @@ def test_others_are_not(function, found, monkeypatch):
     x, w = 0.3 * rng.random(20), 0.05 * rng.random(70)
     assert is_same(*both(monkeypatch, function, x, w, wrt=("x", "w")))
     assert not found
+
+
+@pytest.mark.parametrize("function", [*STEPPING, *IN_PLACE], ids=lambda f: f.__name__)
+def test_which_steps_go_from_row_to_row(function, found, monkeypatch):
+    steps = []
+    monkeypatch.setattr(request, "LONGEST_TAPE", 0)
+    monkeypatch.setattr(step_on_rows, "rewrite", steps.append)
+    compiled = compile(function, grad=True, cache=False)
+    compiled.inspect("optimize", rng.random(20), rng.random(70), wrt=("x", "w"))
+    assert found
+    assert bool(steps) is (function in STEPPING)
 
 
 @pytest.mark.parametrize("columns", [1, 2, 15, 16, 17, 40])
