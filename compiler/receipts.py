@@ -188,7 +188,8 @@ def of_gradient(c: Compilation, leaves: list[Any] | None, counts: Sequence[int] 
     if made.can_replay and longest is not None and leaves is not None:
         function.attributes[replays.REPLAYS] = UnitAttr()
         again = plan_gradient(function, c.active_arguments, saves, finals)
-        if saves_less(receipt_of(again, leaves, nothing_allocated), made, leaves, longest):
+        enough = made.worth * longest
+        if saves_less(receipt_of(again, leaves, nothing_allocated), made, leaves, enough):
             made, counts = again, None
         else:
             del function.attributes[replays.REPLAYS]

@@ -59,6 +59,10 @@ AS_MANY_AS_IT_TAKES = 2**63 - 1
 VERSIONS = "versions"
 """The attribute of a segment whose last row is an array, and whose other rows are what it was."""
 
+REFILLED = "refilled"
+"""The attribute of a segment that a loop fills again and again, each time from its first row on, and of which
+only rows are read that were filled the last time."""
+
 UNSEEN = "ad.unseen"
 """The attribute of the map that sets to zero all of an argument which shares memory with no other, and of
 which nothing sees what it held: the function's `filled` lists these arguments. Who lets code rely on the

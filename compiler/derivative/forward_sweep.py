@@ -25,6 +25,7 @@ After (the forward half of the gradient)::
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import arith, func, memref, scf
@@ -44,6 +45,16 @@ from .steps import Running, RunSteps, call_of
 from .versions import Version
 
 
+@dataclass(frozen=True)
+class Rows:
+    """What the iterations of a stretch save (`replays`), one row for each."""
+
+    memref: SSAValue
+    sizes: Sequence[SSAValue]
+    loop: array.LoopOp
+    every: int
+
+
 class ForwardSweep:
     """Clones the primal into the gradient function, with the saves."""
 
@@ -55,6 +66,8 @@ class ForwardSweep:
         self.tapes: dict[Save, SSAValue] = {}
         self.segments: dict[Save, SSAValue] = {}
         """The segment each save writes to, as pushed."""
+        self.rows: dict[Save, Rows] = {}
+        """Where a replayed loop fills what it saves again."""
         self.steps: dict[array.LoopOp, Running] = {}
         """What runs the steps of each checkpointed loop."""
         self.bytes: dict[Save, SSAValue] = {}

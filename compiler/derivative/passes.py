@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -134,8 +133,10 @@ class Reverse(ModulePass):
             else:
                 gradient = gradient_of(function, active, saves, fresh=self.fresh, lanes=self.lanes)
                 made = (gradient,)
-                if function.attributes.pop(REPLAYABLE, None) is not None and self.tape is not None:
-                    made = (gradient, self._replayed(function, active))
+                worth = function.attributes.pop(REPLAYABLE, None)
+                if isinstance(worth, IntegerAttr) and self.tape is not None:
+                    longest = worth.value.data * self.tape
+                    made = (gradient, self._replayed(function, active, longest))
             activities = activities_of(function, active, finals)
             kept = not self.split
             for one in activation_pairs(function, activities, saves, self.lanes, owned=kept):
@@ -152,12 +153,12 @@ class Reverse(ModulePass):
             for function in [one for one in op.ops if isinstance(one, func.FuncOp)]:
                 inline_rules(function)
 
-    def _replayed(self, function: func.FuncOp, active: Sequence[int]) -> func.FuncOp:
+    def _replayed(self, function: func.FuncOp, active: Sequence[int], longest: int) -> func.FuncOp:
         """The gradient for longer tapes."""
         function.attributes[REPLAYS] = UnitAttr()
         made = gradient_of(function, active, self.saves, fresh=self.fresh, lanes=self.lanes)
         made.properties["sym_name"] = StringAttr(f"{made.sym_name.data}_in_steps")
-        made.attributes[activation.CHECKPOINTED] = IntegerAttr(cast(int, self.tape), i64)
+        made.attributes[activation.CHECKPOINTED] = IntegerAttr(longest, i64)
         return made
 
 

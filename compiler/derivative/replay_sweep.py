@@ -28,21 +28,21 @@ from dataclasses import replace
 from typing import cast
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.dialects.builtin import IndexType, MemRefType, UnitAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
-from ...dialects import array
-from ..analysis.views import strip_views
+from ...dialects import ad, array
+from ..analysis.views import strip_views, views_between
 from ..rules import writes
 from ..rules.builders import extents_of, index, transfer, transpose
 from ..rules.sweeps import PRIMAL
-from .forward_sweep import ForwardSweep, copy_hints, is_at_hand, state_at
+from .forward_sweep import ForwardSweep, Rows, copy_hints, is_at_hand, segment_slot, state_at
 from .old_contents import OldContents
 from .overwritten import Answer, Overwritten
-from .plan import ReadOld, Replay, Save
-from .replays import taken_in_body, views_between
-from .segments import comes_before, is_inside
+from .plan import ReadOld, Replay, Save, hint_of
+from .replays import taken_in_body
+from .segments import ArrayExtent, comes_before, is_inside
 from .sweeps import Primal, Sweep
 
 
@@ -77,8 +77,12 @@ class ReplaySweep(ForwardSweep):
         super().__init__(plan, primal.forward.entry, Values(primal))
         self.sweep, self.primal, self.replay = sweep, primal, replay
         self.every = next(iter(replay.states.values())).segment.every
+        self.place: SSAValue | None = None
+        """Which iteration of a stretch is run again."""
         for save in replay.saves:
             self.tapes[save] = primal.forward.tapes[save] = primal.prologues.tape(save.at.location)
+            if lies_in_rows(save, replay.loop):
+                primal.forward.rows[save] = self._rows(save)
         self._early: dict[Operation, list[Save]] = {}
         """Saves of old contents that are made before the op that reads them first."""
         self._copied: list[Save] = []
@@ -106,6 +110,31 @@ class ReplaySweep(ForwardSweep):
         copy = emit(array.AllocOp(extents[::-1] if by_columns else extents, state.element))
         copy.name_hint = f"{base.name_hint or 'array'}_again"
         return transpose(copy, emit) if by_columns else copy
+
+    def _rows(self, save: Save) -> Rows:
+        """The rows of a save, one for each iteration of a stretch, before all stretches."""
+        emit, primal = self.sweep.emit, self.primal
+        sizes = save.segment.sizes(
+            lambda n: primal.get(n),
+            lambda base, axis: extents_of(primal.forward.values[base], emit)[axis],
+            emit,
+        )
+        trips = primal.get(self.replay.loop.trips)
+        count = emit(arith.MinSIOp(trips, index(self.every, emit)))
+        push = ad.PushOp(self.tapes[save], [count, *sizes], save.stored)
+        push.attributes[ad.REFILLED] = UnitAttr()
+        push.memref.name_hint = f"{hint_of(save)}_saved"
+        push.location = save.at.location
+        self.sweep.append(push)
+        return Rows(push.memref, sizes, self.replay.loop, self.every)
+
+    def _push(self, save: Save, target: Block) -> None:
+        rows = self.primal.forward.rows.get(save)
+        if rows is None:
+            super()._push(save, target)
+            return
+        assert self.place is not None
+        self.segments[save] = segment_slot(rows.memref, [self.place], rows.sizes, target)
 
     def before(self, induction: SSAValue, done: SSAValue) -> None:
         """Fill the tapes where the reverse of a stretch begins, after so many iterations."""
@@ -137,6 +166,7 @@ class ReplaySweep(ForwardSweep):
             counter = sweep.emit(arith.AddiOp(first, body.args[0]))
             counter.name_hint = loop.induction.name_hint
             self.values[loop.induction] = counter
+            self.place = body.args[0]
             self._clone_block(loop.body.block, body)
         sweep.append(array.LoopOp(count, [], body))
 
@@ -287,6 +317,14 @@ class OnTape(OldContents):
 
     def segment(self, save: Save) -> SSAValue:
         return self.segments[save]
+
+
+def lies_in_rows(save: Save, loop: array.LoopOp) -> bool:
+    """Whether each iteration of the loop pushes one segment, all of them of one size."""
+    numbers = [dimension.number for dimension in save.segment.dimensions]
+    values = [n.base if isinstance(n, ArrayExtent) else n for n in numbers]
+    once = save.push_before.parent_block() is loop.body.block
+    return once and not any(is_inside(value, loop) for value in values)
 
 
 def argument_of(op: array.MapOp, memory: SSAValue) -> SSAValue:

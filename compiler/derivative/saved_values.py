@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects import memref
+from xdsl.dialects import arith, memref
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import ad, array
 from ..diagnostics import CompileError, refusal
 from . import bits
-from .forward_sweep import segment_slot
+from .forward_sweep import Rows, segment_slot
 from .plan import Save, hint_of
 from .sweeps import Primal
 
@@ -50,6 +50,8 @@ class SavedValues:
         return found
 
     def _pop(self, save: Save, block: Block) -> SSAValue:
+        if (rows := self.primal.forward.rows.get(save)) is not None:
+            return self._row(rows, block)
         counts = save.segment.sizes(
             lambda n: self.primal.early(n, block),
             lambda base, axis: self.primal.extent(base, axis, block),
@@ -60,6 +62,17 @@ class SavedValues:
         pop.memref.name_hint = f"{hint_of(save)}_saved"
         pop.location = save.at.location
         return self.prologues.append(block, pop)
+
+    def _row(self, rows: Rows, block: Block) -> SSAValue:
+        """What the current iteration of a stretch saved."""
+        last = self.prologues.index(rows.every - 1, block)
+        place = self.prologues.append(block, arith.AndIOp(self.primal.induction[rows.loop], last))
+        scratch = Block()
+        view = segment_slot(rows.memref, [place], rows.sizes, scratch)
+        for op in list(scratch.ops):
+            op.detach()
+            self.prologues.append(block, op)
+        return view
 
     def scalar(self, save: Save, block: Block) -> SSAValue:
         """The saved number of the current iteration, in the prologue of the reverse of `block`."""
