@@ -97,6 +97,10 @@ class ReplaySweep(ForwardSweep):
                 self._pushed_before.setdefault(reader, []).append(save)
         for base, state in replay.states.items():
             self.values[base] = self._copy_of(base, state)
+        for base in replay.arrays:
+            if isinstance(cell := base.owner, memref.AllocaOp):
+                element = cell.memref.type.element_type
+                self.values[base] = primal.prologues.cell(element, cell.location)
         self._rebuild_views()
 
     def _copy_of(self, base: SSAValue, state: Save) -> SSAValue:

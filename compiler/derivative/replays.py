@@ -38,13 +38,13 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
-from ..analysis.affine import Affine
 from ..analysis.in_place import stands_still
 from ..analysis.views import strip_views, views_between
 from ..rules import Access, writes
 from ..rules.descriptors import descriptor_values
 from .overwritten import Answer, Overwritten, symbols_of
-from .plan import Free, How, Plan, ReadNeighbour, ReadOld, Recompute, Reload, Replay, Save, Saved
+from .own_saves import OwnSaves, hows_of_one_iteration, own_saves
+from .plan import Free, How, Plan, ReadOld, Recompute, Reload, Replay, Save
 from .prices import takes_long
 from .segments import ArrayExtent, Segment, encloses, extents_of_base, is_inside, is_recomputable
 from .value_graph import ValueGraph, numbers_of
@@ -101,30 +101,14 @@ def can_be_replayed(loop: array.LoopOp) -> bool:
     return counted and not loop.carried and not loop.attributes
 
 
-def adopt(plan: Plan, made: tuple[Replay, Mapping[Save, Save]]) -> None:
+def adopt(plan: Plan, made: tuple[Replay, Mapping[Save, OwnSaves]]) -> None:
     """Put a replay, and what saves became by it, in the plan."""
     replayed, instead = made
     position = min(plan.saves.index(save) for save in instead)
     plan.saves[position:position] = replayed.states.values()
     plan.saves[:] = [save for save in plan.saves if save not in instead]
-    nodes = {save.node: len(save.loops) - len(now.loops) for save, now in instead.items()}
-    for node, how in plan.hows.items():
-        if isinstance(how, Save) and how in instead:
-            plan.hows[node] = instead[how]
-        elif isinstance(how, ReadOld):
-            plan.hows[node] = ReadOld(of_one_iteration(how.answer, nodes))
+    plan.hows |= hows_of_one_iteration(plan, instead)
     plan.replays[replayed.loop] = replayed
-
-
-def of_one_iteration(answer: Answer, nodes: Mapping[Saved, int]) -> Answer:
-    """An answer of which some segments belong to one iteration of the outermost loop now."""
-    instances = tuple(
-        replace(one, at=one.at[nodes[one.of] :], margins=one.margins[nodes[one.of] :])
-        if one.of in nodes
-        else one
-        for one in answer.instances
-    )
-    return replace(answer, instances=instances)
 
 
 class Finder:
@@ -149,52 +133,30 @@ class Finder:
         in_loop = self.loop in save.loops or encloses(self.body, save.push_before)
         return in_loop and bool(segment.own or len(save.loops) > 1) and not save.in_bits
 
-    def find(self) -> tuple[Replay, dict[Save, Save]] | None:
-        found: dict[Save, Save] = {}
+    def find(self) -> tuple[Replay, dict[Save, OwnSaves]] | None:
+        found: dict[Save, OwnSaves] = {}
         for save in self.tapes:
-            now = self._per_iteration(save)
+            own = own_saves(save, self.plan, self.graph, self.loop)
             before = set(self.cloned), set(self.arrays), dict(self.states)
             try:
-                if now is None:
+                if own is None:
                     raise Unavailable
-                self._fill(now)
-                found[save] = now
+                for one in own.every:
+                    self._fill(one)
+                found[save] = own
             except Unavailable:
                 self.cloned, self.arrays, self.states = before
                 self._pending = []
         self.every = EVERY if self._leaves_out() else WHOLE_STEPS
         if not found or not self.states or not self._pays(found):
             return None
-        states = {base: self._state(base, save) for base, save in self.states.items()}
-        made = Replay(
-            self.loop, states, tuple(found.values()), frozenset(self.cloned), frozenset(self.arrays)
-        )
-        return made, found
+        of_its_own = {base_of(save): save for save in found}
+        states = {b: self._state(b, of_its_own.get(b, s)) for b, s in self.states.items()}
+        saves = tuple(one for own in found.values() for one in own.every)
+        cloned, arrays = frozenset(self.cloned), frozenset(self.arrays)
+        return Replay(self.loop, states, saves, cloned, arrays), found
 
-    # What the saves become.
-
-    def _per_iteration(self, save: Save) -> Save | None:
-        """The save with a segment for each iteration of the loop; None where others read it, too."""
-        segment = save.segment
-        if self.loop in segment.loops:
-            if segment.margins[0] != (0, 0) or not self._is_read_by_its_iteration(save):
-                return None
-            before = self.body.find_ancestor_op_in_block(save.at)
-            assert before is not None
-            segment = replace(
-                segment, loops=segment.loops[1:], margins=segment.margins[1:], push_before=before
-            )
-        return replace(save, segment=segment)
-
-    def _is_read_by_its_iteration(self, save: Save) -> bool:
-        """Whether no iteration asks for the old contents that another one overwrites."""
-        own, hows = Affine.of(self.loop.induction), self.plan.hows.values()
-        if any(isinstance(h, ReadNeighbour) and h.neighbour.loop is self.loop for h in hows):
-            return False
-        instances = (
-            one for how in hows if isinstance(how, ReadOld) for one in how.answer.instances
-        )
-        return all(one.of != save.node or one.at[0] == own for one in instances)
+    # What is kept.
 
     def _state(self, base: SSAValue, save: Save) -> Save:
         """What is kept of an array: its contents at the beginning of every so many-th iteration."""
@@ -243,14 +205,15 @@ class Finder:
         own = prod(map(nominal.size, op.extents)) if isinstance(op, array.MapOp) else 1.0
         return own * nominal.trips(cast(Block, op.parent))
 
-    def _pays(self, found: Mapping[Save, Save]) -> bool:
+    def _pays(self, found: Mapping[Save, OwnSaves]) -> bool:
         prices = self.graph.prices
         states = sum(
             prices.of_segment(self._state(base, save).segment) for base, save in self.states.items()
         )
         stretch = self.every / prices.nominal.trips_of(self.loop)
         tape = sum(prices.of_segment(save.segment) for save in found)
-        return states + stretch * tape <= tape / LESS
+        again = (one.segment for own in found.values() for one in own.every)
+        return states + stretch * sum(map(prices.of_segment, again)) <= tape / LESS
 
     # What is cloned.
 
@@ -373,11 +336,13 @@ class Finder:
         if base in self.arrays:
             return
         alias, owner = self.graph.alias, base.owner
-        self._check(self._can_have_state(base) and len(alias.interfering(base)) == 1)
+        is_cell = is_set_first(base, self.loop)
+        self._check(is_cell or self._can_have_state(base))
+        self._check(len(alias.interfering(base)) == 1)
         self.arrays.add(base)
         if is_inside(base, self.loop):
             self._keep(cast(Operation, owner))
-        else:
+        elif not is_cell:
             assert self._now is not None
             self.states[base] = self._now
         for op in self.loop.walk():
@@ -467,6 +432,42 @@ class Finder:
                 if not scalars or not is_recomputable(op) or takes_long(op):
                     return False
                 return all(map(self.at_hand, op.operands))
+
+
+def base_of(save: Save) -> SSAValue | None:
+    """The array whose contents are saved."""
+    match save.node:
+        case Version(base=base):
+            return base
+        case Overwritten(target=target):
+            return strip_views(target)
+        case _:
+            return None
+
+
+def is_set_first(base: SSAValue, loop: array.LoopOp) -> bool:
+    """Whether a variable holds nothing from one iteration to the next, and adds nothing up."""
+    users = {use.operation for use in base.uses}
+    inside = [op for op in loop.walk() if op in users]
+    if not isinstance(base.owner, memref.AllocaOp) or not inside:
+        return False
+    stores = [op for op in inside if isinstance(op, memref.StoreOp)]
+    known = all(isinstance(op, memref.LoadOp | memref.StoreOp) for op in inside)
+    first = inside[0] in stores and inside[0].parent is loop.body.block
+    return known and first and not any(base in cells_read(op.value) for op in stores)
+
+
+def cells_read(value: SSAValue) -> Iterator[SSAValue]:
+    """The variables that a value is computed from, in its block."""
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        part = pending.pop()
+        if part in seen or not isinstance(part.owner, Operation):
+            continue
+        seen.add(part)
+        if isinstance(part.owner, memref.LoadOp):
+            yield part.owner.memref
+        pending += [o for o in part.owner.operands if not isinstance(o.type, MemRefType)]
 
 
 def is_column(view: array.ViewOp) -> bool:

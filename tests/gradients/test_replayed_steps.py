@@ -137,6 +137,28 @@ def recorded(start, nu, steps):
     return (u * u).sum() + (mass * mass).sum()
 
 
+def hands_back(start, nu, steps):
+    """The first update of the next step overwrites what the last one of this step left, and read."""
+    a, b = start.copy(), start * start
+    for _ in range(steps):
+        b[1:] += nu * a[1:] * a[:-1]
+        a[1:-1] += nu * b[1:-1] * b[:-2]
+        b[0] = a[0] * b[0]
+    return (a * a).sum() + (b * b).sum()
+
+
+def adds_up_in_loops(start, nu, steps):
+    """A sum in a variable, which nothing has afterwards, is not added up again."""
+    u = start.copy()
+    for _ in range(steps):
+        t = 0.0
+        for i in range(u.size):
+            t += u[i] * u[i]
+        for i in range(u.size):
+            u[i] -= 0.001 * t
+    return nu * (u * u).sum()
+
+
 def twice(start, nu, steps):
     u = start.copy()
     for _ in range(steps):
@@ -147,8 +169,8 @@ def twice(start, nu, steps):
 
 
 LINES = (
-    burgers, logistic_heat, of_points, in_place, edges, predator_prey, leapfrog, from_a_copy, with_source,
-    with_branches, recorded, twice,
+    burgers, burgers_loops, logistic_heat, of_points, in_place, edges, predator_prey, leapfrog, from_a_copy,
+    with_source, with_branches, recorded, twice, hands_back,
 )  # fmt: skip
 
 
@@ -182,7 +204,7 @@ def sideways(start, nu, steps):
     return (u * u).sum()
 
 
-PLANES = (upwind,)
+PLANES = waves, upwind, sideways
 
 
 def divides(start, nu, steps):
@@ -224,7 +246,7 @@ def linear(start, nu, steps):
     return (u * u).sum() * nu
 
 
-REFUSED = masked_in_place, divides, calls, exchanges, ends_early, linear
+REFUSED = masked_in_place, adds_up_in_loops, divides, calls, exchanges, ends_early, linear
 
 
 @pytest.fixture(autouse=True)
@@ -300,6 +322,8 @@ def test_others_are_not(function, found, monkeypatch):
     assert not found
 
 
-@pytest.mark.parametrize("function", [burgers, leapfrog, edges], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function", [burgers, burgers_loops, leapfrog, edges], ids=lambda f: f.__name__
+)
 def test_gradients_are_checked(function, monkeypatch):
     check_gradient(compiled_for(monkeypatch, function, 0), rng.random(7), 0.07, 11)
