@@ -169,7 +169,10 @@ def saves_less(again: Receipt, whole: Plan, leaves: list[Any], longest: int) -> 
     saved = receipt_of(whole, leaves, nothing_allocated).saved_bytes
     if saved is None or None in tapes:
         return False
-    return saved - replays.AGAIN * sum(size or 0 for size in tapes) > longest
+    filled = sum(one.bytes or 0 for one in again.replayed)
+    if whole.worth == replays.WORTH_WHOLE_STEPS and filled > replays.LONGEST_STRETCH:
+        return False
+    return saved - replays.AGAIN * sum(size or 0 for size in tapes) > whole.worth * longest
 
 
 def nothing_allocated() -> Allocated:
@@ -188,8 +191,7 @@ def of_gradient(c: Compilation, leaves: list[Any] | None, counts: Sequence[int] 
     if made.can_replay and longest is not None and leaves is not None:
         function.attributes[replays.REPLAYS] = UnitAttr()
         again = plan_gradient(function, c.active_arguments, saves, finals)
-        enough = made.worth * longest
-        if saves_less(receipt_of(again, leaves, nothing_allocated), made, leaves, enough):
+        if saves_less(receipt_of(again, leaves, nothing_allocated), made, leaves, longest):
             made, counts = again, None
         else:
             del function.attributes[replays.REPLAYS]

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -41,7 +42,7 @@ from .extremum_sides import forget_sides
 from .forward import tangent_functions
 from .overwritten import Overwritten
 from .plan import Plan, Save, hint_of, killing_line
-from .replays import REPLAYABLE, REPLAYS
+from .replays import IN_WHOLE_STEPS, REPLAYABLE, REPLAYS, WORTH_WHOLE_STEPS
 from .reverse import activities_of, gradient_of, only_function, plan_gradient
 from .split import halves_of
 from .versions import Version
@@ -135,8 +136,7 @@ class Reverse(ModulePass):
                 made = (gradient,)
                 worth = function.attributes.pop(REPLAYABLE, None)
                 if isinstance(worth, IntegerAttr) and self.tape is not None:
-                    longest = worth.value.data * self.tape
-                    made = (gradient, self._replayed(function, active, longest))
+                    made = (gradient, self._replayed(function, active, worth.value.data))
             activities = activities_of(function, active, finals)
             kept = not self.split
             for one in activation_pairs(function, activities, saves, self.lanes, owned=kept):
@@ -153,12 +153,14 @@ class Reverse(ModulePass):
             for function in [one for one in op.ops if isinstance(one, func.FuncOp)]:
                 inline_rules(function)
 
-    def _replayed(self, function: func.FuncOp, active: Sequence[int], longest: int) -> func.FuncOp:
+    def _replayed(self, function: func.FuncOp, active: Sequence[int], worth: int) -> func.FuncOp:
         """The gradient for longer tapes."""
         function.attributes[REPLAYS] = UnitAttr()
         made = gradient_of(function, active, self.saves, fresh=self.fresh, lanes=self.lanes)
         made.properties["sym_name"] = StringAttr(f"{made.sym_name.data}_in_steps")
-        made.attributes[activation.CHECKPOINTED] = IntegerAttr(longest, i64)
+        made.attributes[activation.CHECKPOINTED] = IntegerAttr(worth * cast(int, self.tape), i64)
+        if worth == WORTH_WHOLE_STEPS:
+            made.attributes[IN_WHOLE_STEPS] = UnitAttr()
         return made
 
 

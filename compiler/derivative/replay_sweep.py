@@ -41,7 +41,7 @@ from .forward_sweep import ForwardSweep, Rows, copy_hints, is_at_hand, segment_s
 from .old_contents import OldContents
 from .overwritten import Answer, Overwritten
 from .plan import ReadOld, Replay, Save, hint_of
-from .replays import taken_in_body
+from .replayed_ops import taken_in_body
 from .segments import ArrayExtent, comes_before, is_inside
 from .sweeps import Primal, Sweep
 

@@ -28,7 +28,7 @@ functions, quotients, sums, products (`@`) and calls; states that are not much s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import prod
 from typing import cast
@@ -45,7 +45,8 @@ from ..rules.descriptors import descriptor_values
 from .overwritten import Answer, Overwritten, symbols_of
 from .own_saves import OwnSaves, hows_of_one_iteration, own_saves
 from .plan import Free, How, Plan, ReadOld, Recompute, Reload, Replay, Save
-from .prices import takes_long
+from .prices import ACCESS, effort, takes_long
+from .replayed_ops import base_of, is_column, is_set_first, is_sum, taken_in_body
 from .segments import ArrayExtent, Segment, encloses, extents_of_base, is_inside, is_recomputable
 from .value_graph import ValueGraph, numbers_of
 from .versions import Version, is_growable
@@ -53,18 +54,25 @@ from .versions import Version, is_growable
 EVERY, WHOLE_STEPS = 16, 4
 """Iterations of a stretch, where a sum is left out, and where nothing is."""
 
-WORTH_WHOLE_STEPS = 5
+WORTH_WHOLE_STEPS = 4
 """How many times what is otherwise enough must be saved less where whole steps run again.
 
 Measured: tapes of 25 MB that only gradients touch stay in a third-level cache, and cost 0.85x of the steps;
 those of 50 MB cost as much on a quiet machine, and 1.25x on a busy one, those of 100 MB 1.25x.
 """
 
+LONGEST_STRETCH = 6_000_000
+"""Bytes that whole steps may fill again at a time: with 8 MB the rows come from where the tape would."""
+
+MOST_WORK = 1 / 12
+"""What a whole step may take for each byte of tape, as `prices` counts."""
+
 AGAIN = 3
 """What a byte costs that is saved or made again, where others are: as many of a tape that no cache holds."""
 
-REPLAYS, REPLAYABLE = "replays", "replayable"
-"""The attributes of a function whose loops are to be replayed, and of one whose loops could be."""
+REPLAYS, REPLAYABLE, IN_WHOLE_STEPS = "replays", "replayable", "whole_steps"
+"""The attributes of a function whose loops are to be replayed, of one whose loops could be, and of a gradient
+that runs whole steps again."""
 
 LESS = 2.0
 """How many times smaller than the tape the states must be, at nominal sizes."""
@@ -196,9 +204,7 @@ class Finder:
 
     def _only_saves(self, op: Operation) -> bool:
         """Whether a map is cloned for what it saves, and not for what it stores."""
-        return isinstance(op, array.MapOp) and not any(
-            strip_views(out) in self.arrays for out in op.outs
-        )
+        return isinstance(op, array.MapOp) and not any(map(self._is_replayed, op.outs))
 
     def _points(self, op: Operation) -> float:
         nominal = self.graph.prices.nominal
@@ -213,7 +219,26 @@ class Finder:
         stretch = self.every / prices.nominal.trips_of(self.loop)
         tape = sum(prices.of_segment(save.segment) for save in found)
         again = (one.segment for own in found.values() for one in own.every)
+        if self.every == WHOLE_STEPS and sum(map(self._work, self.cloned)) > MOST_WORK * tape:
+            return False
         return states + stretch * sum(map(prices.of_segment, again)) <= tape / LESS
+
+    def _work(self, op: Operation) -> float:
+        """What an op takes that runs once more, in all iterations."""
+        match op:
+            case array.MapOp():
+                values = [
+                    v for o, v in zip(op.outs, op.yielded, strict=True) if self._is_replayed(o)
+                ]
+                each = sum(ACCESS + effort(v, op.body.block) for v in values)
+            case memref.StoreOp():
+                each = ACCESS + effort(op.value, cast(Block, op.parent))
+            case _:
+                return 0.0
+        return each * self._points(op)
+
+    def _is_replayed(self, memory: SSAValue) -> bool:
+        return strip_views(memory) in self.arrays
 
     # What is cloned.
 
@@ -432,68 +457,3 @@ class Finder:
                 if not scalars or not is_recomputable(op) or takes_long(op):
                     return False
                 return all(map(self.at_hand, op.operands))
-
-
-def base_of(save: Save) -> SSAValue | None:
-    """The array whose contents are saved."""
-    match save.node:
-        case Version(base=base):
-            return base
-        case Overwritten(target=target):
-            return strip_views(target)
-        case _:
-            return None
-
-
-def is_set_first(base: SSAValue, loop: array.LoopOp) -> bool:
-    """Whether a variable holds nothing from one iteration to the next, and adds nothing up."""
-    users = {use.operation for use in base.uses}
-    inside = [op for op in loop.walk() if op in users]
-    if not isinstance(base.owner, memref.AllocaOp) or not inside:
-        return False
-    stores = [op for op in inside if isinstance(op, memref.StoreOp)]
-    known = all(isinstance(op, memref.LoadOp | memref.StoreOp) for op in inside)
-    first = inside[0] in stores and inside[0].parent is loop.body.block
-    return known and first and not any(base in cells_read(op.value) for op in stores)
-
-
-def cells_read(value: SSAValue) -> Iterator[SSAValue]:
-    """The variables that a value is computed from, in its block."""
-    pending, seen = [value], set[SSAValue]()
-    while pending:
-        part = pending.pop()
-        if part in seen or not isinstance(part.owner, Operation):
-            continue
-        seen.add(part)
-        if isinstance(part.owner, memref.LoadOp):
-            yield part.owner.memref
-        pending += [o for o in part.owner.operands if not isinstance(o.type, MemRefType)]
-
-
-def is_column(view: array.ViewOp) -> bool:
-    return view.source_dims == (0,) and len(view.offsets) == 2
-
-
-def is_sum(op: Operation) -> bool:
-    """A map that adds up all its points, a product, or what a loop hands on in a variable."""
-    if isinstance(op, memref.StoreOp):
-        return isinstance(op.memref.owner, memref.AllocaOp)
-    if not isinstance(op, array.MapOp):
-        return isinstance(op, array.MatmulOp)
-    return any(
-        kind == "add" and 0 in array.strides_of(cast(MemRefType[Attribute], out.type))
-        for kind, out in zip(op.out_kinds, op.outs, strict=True)
-    )
-
-
-def taken_in_body(op: array.MapOp, value: SSAValue) -> Iterator[SSAValue]:
-    """A value of a map's body, and all that it is computed from: of the body, and from outside."""
-    pending, seen = [value], set[SSAValue]()
-    while pending:
-        part = pending.pop()
-        if part in seen:
-            continue
-        seen.add(part)
-        yield part
-        if isinstance(part.owner, Operation) and part.owner.parent is op.body.block:
-            pending.extend(part.owner.operands)

@@ -92,7 +92,7 @@ func.func @columns_lie_in_one_piece(%x : memref<?xf64>, %a : memref<?x?xf64>, %s
 
 // Where no sum is left out, every 4th iteration is kept, and tapes must be longer.
 // CHECK-LABEL: @nothing_is_left_out_gradient_in_steps(
-// CHECK-SAME:    checkpointed = 5000
+// CHECK-SAME:    checkpointed = 4000
 // CHECK:         array.loop [[k:%k[_0-9]*]] to %n do {
 // CHECK:           [[rest:%[0-9]+]] = arith.constant 3 : index
 // CHECK:           arith.andi [[k]], [[rest]]
