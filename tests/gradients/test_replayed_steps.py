@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import mutad.compiler.request as request
-from mutad import check_gradient, compile
+from mutad import Active, Const, Duplicated, check_gradient, compile
 from mutad.compiler.derivative import replays
+from mutad.runtime.measure import measure_gradient
 
 rng = np.random.default_rng(12)
 
@@ -330,3 +331,92 @@ def test_others_are_not(function, found, monkeypatch):
 )
 def test_gradients_are_checked(function, monkeypatch):
     check_gradient(compiled_for(monkeypatch, function, 0), rng.random(7), 0.07, 11)
+
+
+@pytest.mark.parametrize("option", ["parallel", "fastmath"])
+def test_options(option, found, monkeypatch):
+    start = rng.random(300)
+    results = []
+    for longest in (0, 1 << 60):
+        monkeypatch.setattr(request, "LONGEST_TAPE", longest)
+        compiled = compile(burgers, grad=True, cache=False, **{option: True})
+        results.append(compiled.grad(start, 0.07, 11))
+    assert found
+    np.testing.assert_allclose(*results, rtol=1e-12)
+
+
+def test_single_precision(found, monkeypatch):
+    start = rng.random(40).astype(np.float32)
+    replayed, kept = both(monkeypatch, logistic_heat, [(start, 0.07, 11)])
+    assert found
+    assert is_same(replayed, kept)
+
+
+def test_shadows_of_the_caller(found, monkeypatch):
+    results = []
+    start = rng.random(40)
+    for longest in (0, 1 << 60):
+        shadow = start.copy()
+        arguments = Duplicated(start.copy(), shadow), Active(0.07), Const(11)
+        results += [
+            *compiled_for(monkeypatch, in_place, longest).pullback(*arguments, cotangent=2.0),
+            shadow,
+        ]
+    assert found
+    assert str(results[: len(results) // 2]) == str(results[len(results) // 2 :])
+
+
+def raises(start, nu, steps):
+    for t in range(steps):
+        start[1:-1] -= nu * start[1:-1] * (start[2:] - start[:-2])
+        start[t] += 0.0
+    return (start * start).sum()
+
+
+def test_exceptions_leave_arrays_as_python_does(monkeypatch):
+    start = rng.random(6)
+    mine, theirs = start.copy(), start.copy()
+    with pytest.raises(IndexError):
+        raises(theirs, 0.07, 9)
+    with pytest.raises(IndexError):
+        compiled_for(monkeypatch, raises, 0).grad(mine, 0.07, 9)
+    assert np.array_equal(mine, theirs)
+
+
+def test_short_tapes_are_kept(monkeypatch):
+    """Steps are chosen for tapes that are long, of rows that are short."""
+    monkeypatch.undo()
+    monkeypatch.setattr(request, "LONGEST_TAPE", 20_000)
+    compiled = compile(burgers, grad=True, cache=False)
+    assert not compiled.explain(np.ones(100), 0.1, 400).replayed
+    receipt = compiled.explain(np.ones(100), 0.1, 500)
+    (one,) = receipt.replayed
+    assert (one.name, one.every, one.bytes) == ("u", 4, 4 * 800)
+    assert receipt.saved_bytes == 125 * 800
+    assert compiled.explain(np.ones(100_000), 0.1, 500).replayed
+    assert not compiled.explain(np.ones(200_000), 0.1, 500).replayed
+
+
+def test_dear_steps_are_not_run_again(found, monkeypatch):
+    monkeypatch.setattr(replays, "MOST_WORK", 1 / 12)
+    both(monkeypatch, predator_prey, [(rng.random(20), 0.07, 17)])
+    assert not found
+
+
+def test_the_call_takes_what_the_receipt_says(monkeypatch):
+    """And then it needs a quarter of the memory."""
+    monkeypatch.undo()
+    monkeypatch.setattr(request, "LONGEST_TAPE", 20_000)
+    compiled = compile(burgers, grad=True, cache=False)
+    for length, steps, replayed in (
+        (100, 400, False),
+        (100, 500, True),
+        (1000, 40, False),
+        (1000, 100, True),
+    ):
+        start = rng.random(length)
+        receipt = compiled.explain(start, 0.07, steps)
+        assert bool(receipt.replayed) is replayed
+        held = measure_gradient(compiled, start, 0.07, steps, wrt="start").kernel
+        saved = receipt.saved_bytes + sum(one.bytes for one in receipt.replayed)
+        assert saved <= held <= saved + 8 * 10 * length
