@@ -199,7 +199,10 @@ def saves_less(again: Receipt, whole: Plan, leaves: list[Any], longest: int) -> 
     saved = receipt_of(whole, leaves, nothing_allocated).saved_bytes
     if saved is None or None in tapes:
         return False
-    return saved - replays.AGAIN * sum(size or 0 for size in tapes) > longest
+    filled = sum(one.bytes or 0 for one in again.replayed)
+    if whole.worth == replays.WORTH_WHOLE_STEPS and filled > replays.LONGEST_STRETCH:
+        return False
+    return saved - replays.AGAIN * sum(size or 0 for size in tapes) > whole.worth * longest
 
 
 def nothing_allocated() -> Allocated:

@@ -63,6 +63,10 @@ ROWS = "ad.rows"
 """The attribute of an array to whose rows a loop saves, one in each iteration. Nothing reads the last row,
 and of others no more than was saved last."""
 
+REFILLED = "refilled"
+"""The attribute of a segment that a loop fills again and again, each time from its first row on, and of which
+only rows are read that were filled the last time."""
+
 UNSEEN = "ad.unseen"
 """The attribute of the map that sets to zero all of an argument which shares memory with no other, and of
 which nothing sees what it held: the function's `filled` lists these arguments. Who lets code rely on the

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ...dialects import array
 from ...dialects.within import is_kind
@@ -22,6 +24,17 @@ def strip_views(value: SSAValue) -> SSAValue:
             return value
         assert isinstance(owner, array.AnyView | memref.CastOp)
         value = owner.source
+
+
+def views_between(memory: SSAValue, base: SSAValue) -> Sequence[Operation]:
+    """The views that lead from an array to memory of it, innermost first."""
+    found: list[Operation] = []
+    while memory is not base:
+        owner = memory.owner
+        assert isinstance(owner, array.AnyView | memref.CastOp)
+        found.append(owner)
+        memory = owner.source
+    return found
 
 
 def strip_casts(value: SSAValue) -> SSAValue:

@@ -42,7 +42,7 @@ from .extremum_sides import forget_sides
 from .forward import tangent_functions
 from .overwritten import Overwritten
 from .plan import Plan, Save, hint_of, killing_line
-from .replays import REPLAYABLE, REPLAYS
+from .replays import IN_WHOLE_STEPS, REPLAYABLE, REPLAYS, WORTH_WHOLE_STEPS
 from .reverse import activities_of, gradient_of, only_function, plan_gradient
 from .split import halves_of
 from .versions import Version
@@ -136,11 +136,13 @@ class Reverse(ModulePass):
             else:
                 gradient = gradient_of(function, active, saves, fresh=self.fresh, lanes=self.lanes)
                 made = (gradient,)
-                if function.attributes.pop(REPLAYABLE, None) is not None and self.tape is not None:
+                worth = function.attributes.pop(REPLAYABLE, None)
+                if isinstance(worth, IntegerAttr) and self.tape is not None:
                     if self.long:
-                        made = (gradient, self._replayed(function, active))
+                        made = (gradient, self._replayed(function, active, worth.value.data))
                     else:
-                        gradient.attributes[activation.LONGEST] = IntegerAttr(self.tape, i64)
+                        tape = worth.value.data * self.tape
+                        gradient.attributes[activation.LONGEST] = IntegerAttr(tape, i64)
             activities = activities_of(function, active, finals)
             kept = not self.split
             for one in activation_pairs(function, activities, saves, self.lanes, owned=kept):
@@ -157,12 +159,14 @@ class Reverse(ModulePass):
             for function in [one for one in op.ops if isinstance(one, func.FuncOp)]:
                 inline_rules(function)
 
-    def _replayed(self, function: func.FuncOp, active: Sequence[int]) -> func.FuncOp:
+    def _replayed(self, function: func.FuncOp, active: Sequence[int], worth: int) -> func.FuncOp:
         """The gradient for longer tapes."""
         function.attributes[REPLAYS] = UnitAttr()
         made = gradient_of(function, active, self.saves, fresh=self.fresh, lanes=self.lanes)
         made.properties["sym_name"] = StringAttr(f"{made.sym_name.data}_in_steps")
-        made.attributes[activation.CHECKPOINTED] = IntegerAttr(cast(int, self.tape), i64)
+        made.attributes[activation.CHECKPOINTED] = IntegerAttr(worth * cast(int, self.tape), i64)
+        if worth == WORTH_WHOLE_STEPS:
+            made.attributes[IN_WHOLE_STEPS] = UnitAttr()
         return made
 
 

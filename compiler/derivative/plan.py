@@ -163,6 +163,8 @@ class Plan:
     replays: dict[array.LoopOp, Replay] = field(default_factory=dict[array.LoopOp, Replay])
     can_replay: bool = False
     """Whether there would be some, if the function asked for them."""
+    worth: int = 1
+    """How many times `LONGEST_TAPE` they must save (`replays.WORTH_WHOLE_STEPS`)."""
 
     @property
     def read_back(self) -> list[Save]:

@@ -34,15 +34,15 @@ from xdsl.traits import IsTerminator
 
 from ...dialects import ad, array
 from ..analysis.affine import affine, extent
-from ..analysis.views import strip_views
+from ..analysis.views import strip_views, views_between
 from ..rules import writes
 from ..rules.builders import extents_of, index, transfer, transpose
 from ..rules.sweeps import PRIMAL
 from .forward_sweep import ForwardSweep, copy_hints, is_at_hand, state_at
 from .old_contents import OldContents
 from .overwritten import Answer, Overwritten
-from .plan import ReadOld, Replay, Save
-from .replays import taken_in_body, views_between
+from .plan import ReadOld, Replay, Save, hint_of
+from .replayed_ops import taken_in_body
 from .segments import ArrayExtent, comes_before, is_inside
 from .sweeps import Primal, Sweep
 from .versions import Version
@@ -83,11 +83,12 @@ class ReplaySweep(ForwardSweep):
         """Those a row of which is the segment of an iteration."""
         for save in replay.saves:
             base = self._array_saved_by(save)
-            if base is not None:
+            if base is not None and not lies_in_rows(save, replay.loop):
                 self._arrays[save] = self._array_of_rows(base, save)
-            else:
-                tape = primal.prologues.tape(save.at.location)
-                self.tapes[save] = primal.forward.tapes[save] = tape
+                continue
+            self.tapes[save] = primal.forward.tapes[save] = primal.prologues.tape(save.at.location)
+            if lies_in_rows(save, replay.loop):
+                self._arrays[save] = self._rows_on_tape(save)
         self._early: dict[Operation, list[Save]] = {}
         """Saves of old contents that are made before the op that reads them first."""
         self._copied: list[Save] = []
@@ -102,6 +103,10 @@ class ReplaySweep(ForwardSweep):
                 self._pushed_before.setdefault(reader, []).append(save)
         for base, state in replay.states.items():
             self.values[base] = self._copy_of(base, state)
+        for base in replay.arrays:
+            if isinstance(cell := base.owner, memref.AllocaOp):
+                element = cell.memref.type.element_type
+                self.values[base] = primal.prologues.cell(element, cell.location)
         self._rebuild_views()
 
     def _array_saved_by(self, save: Save) -> SSAValue | None:
@@ -140,6 +145,23 @@ class ReplaySweep(ForwardSweep):
         copy = emit(array.AllocOp(extents[::-1] if by_columns else extents, state.element))
         copy.name_hint = f"{base.name_hint or 'array'}_again"
         return transpose(copy, emit) if by_columns else copy
+
+    def _rows_on_tape(self, save: Save) -> SSAValue:
+        """The rows of a save, one for each iteration of a stretch, before all stretches (`step-on-tape`)."""
+        emit, primal = self.sweep.emit, self.primal
+        sizes = save.segment.sizes(
+            lambda n: primal.get(n),
+            lambda base, axis: extents_of(primal.forward.values[base], emit)[axis],
+            emit,
+        )
+        trips = primal.get(self.replay.loop.trips)
+        count = emit(arith.MinSIOp(trips, index(self.every, emit)))
+        push = ad.PushOp(self.tapes[save], [count, *sizes], save.stored)
+        push.attributes[ad.REFILLED] = UnitAttr()
+        push.memref.name_hint = f"{hint_of(save)}_saved"
+        push.location = save.at.location
+        self.sweep.append(push)
+        return push.memref
 
     def before(self, induction: SSAValue, done: SSAValue) -> None:
         """Fill the tapes where the reverse of a stretch begins, after so many iterations."""
@@ -350,6 +372,14 @@ def is_along(part: SSAValue, base: SSAValue) -> bool:
 
 def rank_of(memory: SSAValue) -> int:
     return cast(MemRefType[Attribute], memory.type).get_num_dims()
+
+
+def lies_in_rows(save: Save, loop: array.LoopOp) -> bool:
+    """Whether each iteration of the loop pushes one segment, all of them of one size."""
+    numbers = [dimension.number for dimension in save.segment.dimensions]
+    values = [n.base if isinstance(n, ArrayExtent) else n for n in numbers]
+    once = save.push_before.parent_block() is loop.body.block
+    return once and not any(is_inside(value, loop) for value in values)
 
 
 def argument_of(op: array.MapOp, memory: SSAValue) -> SSAValue:

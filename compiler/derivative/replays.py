@@ -19,14 +19,16 @@ off is whatever is at hand:
 - a number that the plan frees, recomputes, reloads, or saves for all iterations at once;
 - what an op reads of memory that nothing overwrites afterwards.
 
+Where no sum is left out, whole steps run again: then a stretch is short (`WHOLE_STEPS`), and the tape must be
+longer for it to pay.
+
 Refused: loops that carry arrays, end early, or are marked (parallel ones, those of a budget); updates by
-functions, quotients, sums, products (`@`) and calls; updates of which no sum is left out (to run whole steps
-again is what a budget is for); states that are not much smaller than the tape.
+functions, quotients, sums, products (`@`) and calls; states that are not much smaller than the tape.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import prod
 from typing import cast
@@ -36,26 +38,41 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
-from ..analysis.affine import Affine
 from ..analysis.in_place import stands_still
-from ..analysis.views import strip_views
+from ..analysis.views import strip_views, views_between
 from ..rules import Access, writes
 from ..rules.descriptors import descriptor_values
 from .overwritten import Answer, Overwritten, symbols_of
-from .plan import Free, How, Plan, ReadNeighbour, ReadOld, Recompute, Reload, Replay, Save, Saved
-from .prices import takes_long
+from .own_saves import OwnSaves, hows_of_one_iteration, own_saves
+from .plan import Free, How, Plan, ReadOld, Recompute, Reload, Replay, Save
+from .prices import ACCESS, effort, takes_long
+from .replayed_ops import base_of, is_column, is_set_first, is_sum, taken_in_body
 from .segments import ArrayExtent, Segment, encloses, extents_of_base, is_inside, is_recomputable
 from .value_graph import ValueGraph, numbers_of
 from .versions import Version, is_growable
 
-EVERY = 16
-"""Iterations of a stretch."""
+EVERY, WHOLE_STEPS = 16, 4
+"""Iterations of a stretch, where a sum is left out, and where nothing is."""
+
+WORTH_WHOLE_STEPS = 4
+"""How many times what is otherwise enough must be saved less where whole steps run again.
+
+Measured: tapes of 25 MB that only gradients touch stay in a third-level cache, and cost 0.85x of the steps;
+those of 50 MB cost as much on a quiet machine, and 1.25x on a busy one, those of 100 MB 1.25x.
+"""
+
+LONGEST_STRETCH = 6_000_000
+"""Bytes that whole steps may fill again at a time: with 8 MB the rows come from where the tape would."""
+
+MOST_WORK = 1 / 12
+"""What a whole step may take for each byte of tape, as `prices` counts."""
 
 AGAIN = 3
 """What a byte costs that is saved or made again, where others are: as many of a tape that no cache holds."""
 
-REPLAYS, REPLAYABLE = "replays", "replayable"
-"""The attributes of a function whose loops are to be replayed, and of one whose loops could be."""
+REPLAYS, REPLAYABLE, IN_WHOLE_STEPS = "replays", "replayable", "whole_steps"
+"""The attributes of a function whose loops are to be replayed, of one whose loops could be, and of a gradient
+that runs whole steps again."""
 
 LESS = 2.0
 """How many times smaller than the tape the states must be, at nominal sizes."""
@@ -68,17 +85,23 @@ class Unavailable(Exception):
 def replay_loops(plan: Plan, graph: ValueGraph) -> None:
     """Let the loops of the function's top level be replayed where that is possible and pays.
 
-    Where the function is not marked, only say that it could be.
+    Where the function is not marked, only say that it could be. Those that leave out sums come first: where
+    there are some, no other loop runs its steps again.
     """
-    for loop in plan.function.body.block.ops:
-        if isinstance(loop, array.LoopOp) and can_be_replayed(loop):
-            found = Finder(plan, graph, loop).find()
-            if found is None:
-                continue
-            if REPLAYS not in plan.function.attributes:
-                plan.can_replay = True
-                return
-            adopt(plan, found)
+    ops = plan.function.body.block.ops
+    loops = [op for op in ops if isinstance(op, array.LoopOp) and can_be_replayed(op)]
+    found = [one for loop in loops if (one := Finder(plan, graph, loop).find()) is not None]
+    parts = not all(runs_whole_steps(replayed) for replayed, _ in found)
+    plan.worth = 1 if parts else WORTH_WHOLE_STEPS
+    plan.can_replay = bool(found) and REPLAYS not in plan.function.attributes
+    for loop in loops if found and not plan.can_replay else ():
+        one = Finder(plan, graph, loop).find()
+        if one is not None and runs_whole_steps(one[0]) is not parts:
+            adopt(plan, one)
+
+
+def runs_whole_steps(replayed: Replay) -> bool:
+    return any(state.segment.every == WHOLE_STEPS for state in replayed.states.values())
 
 
 def can_be_replayed(loop: array.LoopOp) -> bool:
@@ -86,30 +109,14 @@ def can_be_replayed(loop: array.LoopOp) -> bool:
     return counted and not loop.carried and not loop.attributes
 
 
-def adopt(plan: Plan, made: tuple[Replay, Mapping[Save, Save]]) -> None:
+def adopt(plan: Plan, made: tuple[Replay, Mapping[Save, OwnSaves]]) -> None:
     """Put a replay, and what saves became by it, in the plan."""
     replayed, instead = made
     position = min(plan.saves.index(save) for save in instead)
     plan.saves[position:position] = replayed.states.values()
     plan.saves[:] = [save for save in plan.saves if save not in instead]
-    nodes = {save.node: len(save.loops) - len(now.loops) for save, now in instead.items()}
-    for node, how in plan.hows.items():
-        if isinstance(how, Save) and how in instead:
-            plan.hows[node] = instead[how]
-        elif isinstance(how, ReadOld):
-            plan.hows[node] = ReadOld(of_one_iteration(how.answer, nodes))
+    plan.hows |= hows_of_one_iteration(plan, instead)
     plan.replays[replayed.loop] = replayed
-
-
-def of_one_iteration(answer: Answer, nodes: Mapping[Saved, int]) -> Answer:
-    """An answer of which some segments belong to one iteration of the outermost loop now."""
-    instances = tuple(
-        replace(one, at=one.at[nodes[one.of] :], margins=one.margins[nodes[one.of] :])
-        if one.of in nodes
-        else one
-        for one in answer.instances
-    )
-    return replace(answer, instances=instances)
 
 
 class Finder:
@@ -121,6 +128,7 @@ class Finder:
         self.tapes = [save for save in plan.saves if self._is_tape(save)]
         self.cloned: set[Operation] = set()
         self.arrays: set[SSAValue] = set()
+        self.every = EVERY
         self.states: dict[SSAValue, Save] = {}
         """The replayed arrays from outside the loop, each with the save because of which it is one."""
         self._now: Save | None = None
@@ -133,51 +141,30 @@ class Finder:
         in_loop = self.loop in save.loops or encloses(self.body, save.push_before)
         return in_loop and bool(segment.own or len(save.loops) > 1) and not save.in_bits
 
-    def find(self) -> tuple[Replay, dict[Save, Save]] | None:
-        found: dict[Save, Save] = {}
+    def find(self) -> tuple[Replay, dict[Save, OwnSaves]] | None:
+        found: dict[Save, OwnSaves] = {}
         for save in self.tapes:
-            now = self._per_iteration(save)
+            own = own_saves(save, self.plan, self.graph, self.loop)
             before = set(self.cloned), set(self.arrays), dict(self.states)
             try:
-                if now is None:
+                if own is None:
                     raise Unavailable
-                self._fill(now)
-                found[save] = now
+                for one in own.every:
+                    self._fill(one)
+                found[save] = own
             except Unavailable:
                 self.cloned, self.arrays, self.states = before
                 self._pending = []
-        if not found or not self.states or not self._leaves_out() or not self._pays(found):
+        self.every = EVERY if self._leaves_out() else WHOLE_STEPS
+        if not found or not self.states or not self._pays(found):
             return None
-        states = {base: self._state(base, save) for base, save in self.states.items()}
-        made = Replay(
-            self.loop, states, tuple(found.values()), frozenset(self.cloned), frozenset(self.arrays)
-        )
-        return made, found
+        of_its_own = {base_of(save): save for save in found}
+        states = {b: self._state(b, of_its_own.get(b, s)) for b, s in self.states.items()}
+        saves = tuple(one for own in found.values() for one in own.every)
+        cloned, arrays = frozenset(self.cloned), frozenset(self.arrays)
+        return Replay(self.loop, states, saves, cloned, arrays), found
 
-    # What the saves become.
-
-    def _per_iteration(self, save: Save) -> Save | None:
-        """The save with a segment for each iteration of the loop; None where others read it, too."""
-        segment = save.segment
-        if self.loop in segment.loops:
-            if segment.margins[0] != (0, 0) or not self._is_read_by_its_iteration(save):
-                return None
-            before = self.body.find_ancestor_op_in_block(save.at)
-            assert before is not None
-            segment = replace(
-                segment, loops=segment.loops[1:], margins=segment.margins[1:], push_before=before
-            )
-        return replace(save, segment=segment)
-
-    def _is_read_by_its_iteration(self, save: Save) -> bool:
-        """Whether no iteration asks for the old contents that another one overwrites."""
-        own, hows = Affine.of(self.loop.induction), self.plan.hows.values()
-        if any(isinstance(h, ReadNeighbour) and h.neighbour.loop is self.loop for h in hows):
-            return False
-        instances = (
-            one for how in hows if isinstance(how, ReadOld) for one in how.answer.instances
-        )
-        return all(one.of != save.node or one.at[0] == own for one in instances)
+    # What is kept.
 
     def _state(self, base: SSAValue, save: Save) -> Save:
         """What is kept of an array: its contents at the beginning of every so many-th iteration."""
@@ -191,7 +178,7 @@ class Finder:
             self.loop,
             ((0, 0),),
             own[::-1] if by_columns else own,
-            every=EVERY,
+            every=self.every,
             by_columns=by_columns,
         )
         version = Version(base, self.graph.ssa.version(base, first))
@@ -210,29 +197,48 @@ class Finder:
 
     def _leaves_out(self) -> bool:
         """Whether a sum as long as the longest update is not among what is cloned."""
-        longest = max(map(self._points, filter(is_map, self.cloned)), default=0.0)
+        maps = (op for op in self.cloned if isinstance(op, array.MapOp))
+        longest = max(map(self._points, maps), default=0.0)
         left = (op for op in self.loop.walk() if op not in self.cloned or self._only_saves(op))
         return any(is_sum(op) and self._points(op) >= longest / 2 for op in left)
 
     def _only_saves(self, op: Operation) -> bool:
         """Whether a map is cloned for what it saves, and not for what it stores."""
-        return isinstance(op, array.MapOp) and not any(
-            strip_views(out) in self.arrays for out in op.outs
-        )
+        return isinstance(op, array.MapOp) and not any(map(self._is_replayed, op.outs))
 
     def _points(self, op: Operation) -> float:
         nominal = self.graph.prices.nominal
         own = prod(map(nominal.size, op.extents)) if isinstance(op, array.MapOp) else 1.0
         return own * nominal.trips(cast(Block, op.parent))
 
-    def _pays(self, found: Mapping[Save, Save]) -> bool:
+    def _pays(self, found: Mapping[Save, OwnSaves]) -> bool:
         prices = self.graph.prices
         states = sum(
             prices.of_segment(self._state(base, save).segment) for base, save in self.states.items()
         )
-        stretch = EVERY / prices.nominal.trips_of(self.loop)
+        stretch = self.every / prices.nominal.trips_of(self.loop)
         tape = sum(prices.of_segment(save.segment) for save in found)
-        return states + stretch * tape <= tape / LESS
+        again = (one.segment for own in found.values() for one in own.every)
+        if self.every == WHOLE_STEPS and sum(map(self._work, self.cloned)) > MOST_WORK * tape:
+            return False
+        return states + stretch * sum(map(prices.of_segment, again)) <= tape / LESS
+
+    def _work(self, op: Operation) -> float:
+        """What an op takes that runs once more, in all iterations."""
+        match op:
+            case array.MapOp():
+                values = [
+                    v for o, v in zip(op.outs, op.yielded, strict=True) if self._is_replayed(o)
+                ]
+                each = sum(ACCESS + effort(v, op.body.block) for v in values)
+            case memref.StoreOp():
+                each = ACCESS + effort(op.value, cast(Block, op.parent))
+            case _:
+                return 0.0
+        return each * self._points(op)
+
+    def _is_replayed(self, memory: SSAValue) -> bool:
+        return strip_views(memory) in self.arrays
 
     # What is cloned.
 
@@ -355,11 +361,13 @@ class Finder:
         if base in self.arrays:
             return
         alias, owner = self.graph.alias, base.owner
-        self._check(self._can_have_state(base) and len(alias.interfering(base)) == 1)
+        is_cell = is_set_first(base, self.loop)
+        self._check(is_cell or self._can_have_state(base))
+        self._check(len(alias.interfering(base)) == 1)
         self.arrays.add(base)
         if is_inside(base, self.loop):
             self._keep(cast(Operation, owner))
-        else:
+        elif not is_cell:
             assert self._now is not None
             self.states[base] = self._now
         for op in self.loop.walk():
@@ -449,47 +457,3 @@ class Finder:
                 if not scalars or not is_recomputable(op) or takes_long(op):
                     return False
                 return all(map(self.at_hand, op.operands))
-
-
-def is_column(view: array.ViewOp) -> bool:
-    return view.source_dims == (0,) and len(view.offsets) == 2
-
-
-def is_map(op: Operation) -> bool:
-    return isinstance(op, array.MapOp)
-
-
-def is_sum(op: Operation) -> bool:
-    """A map that adds up all its points, a product, or what a loop hands on in a variable."""
-    if isinstance(op, memref.StoreOp):
-        return isinstance(op.memref.owner, memref.AllocaOp)
-    if not isinstance(op, array.MapOp):
-        return isinstance(op, array.MatmulOp)
-    return any(
-        kind == "add" and 0 in array.strides_of(cast(MemRefType[Attribute], out.type))
-        for kind, out in zip(op.out_kinds, op.outs, strict=True)
-    )
-
-
-def taken_in_body(op: array.MapOp, value: SSAValue) -> Iterator[SSAValue]:
-    """A value of a map's body, and all that it is computed from: of the body, and from outside."""
-    pending, seen = [value], set[SSAValue]()
-    while pending:
-        part = pending.pop()
-        if part in seen:
-            continue
-        seen.add(part)
-        yield part
-        if isinstance(part.owner, Operation) and part.owner.parent is op.body.block:
-            pending.extend(part.owner.operands)
-
-
-def views_between(memory: SSAValue, base: SSAValue) -> Sequence[Operation]:
-    """The views that lead from an array to memory of it, innermost first."""
-    found: list[Operation] = []
-    while memory is not base:
-        owner = memory.owner
-        assert isinstance(owner, array.AnyView | memref.CastOp)
-        found.append(owner)
-        memory = owner.source
-    return found

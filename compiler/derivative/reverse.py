@@ -95,7 +95,7 @@ def gradient_of(
     plan = plan_gradient(function, active_arguments, saves, finals)
     gradient = ReverseSweep(function, plan, lanes, fresh=fresh).run()
     if plan.can_replay:
-        function.attributes[REPLAYABLE] = UnitAttr()
+        function.attributes[REPLAYABLE] = IntegerAttr(plan.worth, i64)
     inherit_locations(gradient)
     forget_sides(gradient)
     return gradient

@@ -178,12 +178,17 @@ def measure_long(kernel: func.FuncOp, replayed: func.FuncOp, assumed: Sequence[F
     measure = Measure(kernel, assumed, checked=True)
     total, a = saved_on_tapes(measure), measure.a
     passed = zip(replayed.body.block.args, measure.block.args, strict=True)
-    others = saved_on_tapes(Called(replayed, dict(passed), Here(a), a))
+    called = Called(replayed, dict(passed), Here(a), a)
+    others = saved_on_tapes(called)
     if total.unknown is not None or others.unknown is not None:
         replayed.detach()
         replayed.erase()
         return
     less = a.sub(total.number, a.mul(replays.AGAIN, others.number))
+    if replays.IN_WHOLE_STEPS in replayed.attributes:
+        filled = saved_on_tapes(called, refilled=True)
+        room = a.sub(replays.LONGEST_STRETCH, filled.number)
+        less = a.binary(arith.MinSIOp, less, a.mul(room, 1 << 20))
     put_size(measure, replace(total, number=a.at_least_zero(less)))
     replayed.attributes[activation.LONGEST] = replayed.attributes[activation.CHECKPOINTED]
     kernel.detach()
@@ -242,15 +247,21 @@ def saved_in_whole(function: func.FuncOp, whole: func.FuncOp | None, a: Arithmet
     return a.value(UNBOUNDED if total.unknown is not None else total.number)
 
 
-def saved_on_tapes(measure: Measure) -> Amount:
-    """The bytes of all segments that a kernel's tapes hold at most at one time."""
+def saved_on_tapes(measure: Measure, *, refilled: bool = False) -> Amount:
+    """The bytes of all segments that a kernel's tapes hold at most at one time; of those `refilled` alone."""
     total = ZERO
     for op in measure.kernel.walk():
+        if refilled and isinstance(op, ad.TapeOp) and not is_refilled(op):
+            continue
         if isinstance(op, ad.TapeOp):
             total = measure.amounts.add(total, measure.held_by(op))
         elif isinstance(op, activation.CallOp) and op.keeps_record:
             return unknown(why("how deep a recursive function goes", op))
     return total
+
+
+def is_refilled(tape: ad.TapeOp) -> bool:
+    return any(ad.REFILLED in use.operation.attributes for use in tape.tape.uses)
 
 
 def refuse_unknown(size: Amount, at: Operation, way_out: str = LEAVE_OUT) -> None:

@@ -75,6 +75,8 @@ def step_of(push: ad.PushOp) -> Step | None:
     made = source.owner
     if not isinstance(made, array.AllocOp) or not is_own(made, loop, tuple(save.map.extents)):
         return None
+    if ad.REFILLED in push.attributes:
+        return found_step(push, loop, save, made, []) if is_filled_before(made, loop) else None
     early = behind([push.tape, *push.extents], made)
     return None if early is None else found_step(push, loop, save, made, early)
 
@@ -94,8 +96,11 @@ def saver(push: ad.PushOp | array.AllocOp) -> Save | None:
 
 def is_step(loop: array.LoopOp, push: ad.PushOp) -> bool:
     special = {array.CLAIMED, array.EXCLUSIVE, array.OWN_BYTES} & loop.attributes.keys()
-    counted = is_counted(loop) and not loop.carried and not special
-    return counted and loop.parent is push.parent and push.extents[0] is loop.count
+    if not is_counted(loop) or loop.carried or special:
+        return False
+    if ad.REFILLED in push.attributes:
+        return ancestor(loop, push.parent) is not None
+    return loop.parent is push.parent and push.extents[0] is loop.count
 
 
 def saves_whole(save: Save, push: ad.PushOp, loop: array.LoopOp) -> bool:
@@ -132,10 +137,22 @@ def namings(whole: SSAValue) -> Iterator[tuple[Operation, SSAValue]]:
 def is_own(made: array.AllocOp, loop: array.LoopOp, extents: tuple[SSAValue, ...]) -> bool:
     """Whether an array beside the loop is used by its own name alone: it may be anywhere."""
     kept = {array.GROWABLE, array.STACK, array.CLEARED} & made.attributes.keys()
-    if kept or made.parent is not loop.parent or tuple(made.extents) != extents:
+    if kept or ancestor(loop, made.parent) is None or tuple(made.extents) != extents:
         return False
     named = (isinstance(op, USING) and ancestor(op, made.parent) for op, _ in namings(made.memref))
     return all(named)
+
+
+def is_filled_before(made: array.AllocOp, loop: array.LoopOp) -> bool:
+    """Whether an array from further out is used in a loop alone, and filled right before it."""
+    others = [op for op, _ in namings(made.memref) if not loop.is_ancestor(op)]
+    fill = others[0] if len(others) == 1 else None
+    if not isinstance(fill, array.MapOp):
+        return False
+    stored = [k for k, out in enumerate(fill.outs) if out is made.memref]
+    whole = fill.shifts is None and tuple(fill.extents) == tuple(made.extents)
+    first = fill.parent is loop.parent and fill.is_before_in_block(loop)
+    return whole and first and len(stored) == 1 and fill.out_kinds[stored[0]] == "store"
 
 
 def found_step(

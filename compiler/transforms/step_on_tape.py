@@ -68,6 +68,9 @@ own, and used before the loop, in it, or after it. In an iteration, all that is 
 row t; what is read behind it, too, up to the first store, which is a map that stands in the iteration itself
 and stores to a box of the array. All behind that is done to row t + 1.
 
+Rows that are `refilled` (`replays`) are stepped through in the same way, each time from an array that is
+filled right before. Where the loop does nothing else it ends with the last row that is saved.
+
 Kept: arguments, which would take a row beside them, and arrays that leave; what is handed to calls or
 products, or carried by loops; steps that store to every second element, or under a condition; tapes that
 outlive the call.
@@ -79,19 +82,32 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects import arith
+from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue, Use
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
+from xdsl.traits import Pure
 
 from ...dialects import ad, array
 from ...dialects.within import ops_of_kind
 from ..analysis.affine import affine
 from ..diagnostics import locate
+from ..rules import writes
 from ..rules.builders import element_of, index, transfer
 from .memory_effects import functions
 from .saved_steps import Step, ancestor, is_zero, step_of
+
+HARMLESS = (
+    array.LoopOp,
+    scf.IfOp,
+    memref.LoadOp,
+    memref.DimOp,
+    array.AllocOp,
+    array.YieldOp,
+    scf.YieldOp,
+)
+"""What changes nothing but memory of its own."""
 
 
 @dataclass(frozen=True)
@@ -104,13 +120,18 @@ class StepOnTape(ModulePass):
         for function in functions(op):
             if any(True for _ in ops_of_kind(function, ad.DetachOp)):
                 continue  # who reads the tape knows its extents
+            refilled: dict[array.LoopOp, list[tuple[ad.PushOp, Rows]]] = {}
             for push in list(ops_of_kind(function, ad.PushOp)):
                 step = step_of(push)
                 if step is not None:
-                    rewrite(step)
+                    rows = rewrite(step)
+                    if ad.REFILLED in push.attributes:
+                        refilled.setdefault(step.loop, []).append((push, rows))
+            for loop, tapes in refilled.items():
+                leave_out_last(loop, [rows for _, rows in tapes])
 
 
-def rewrite(step: Step) -> None:
+def rewrite(step: Step) -> Rows:
     """Give the tape one row more, and the array the names of the rows."""
     loop, body, made, block = step.loop, step.loop.body.block, step.made, step.loop.parent
     slot, rest = step.save.row.owner, step.save.drop()
@@ -124,11 +145,13 @@ def rewrite(step: Step) -> None:
     for op in step.early:
         op.detach()
         block.insert_op_before(op, made)
-    emit = before(made, step.store)
+    refilled = ad.REFILLED in step.push.attributes
+    emit = before(step.push if refilled else made, step.store)
     zero, one = index(0, emit), index(1, emit)
     count, *extents = step.push.extents
     longer = emit(arith.AddiOp(count, one))
     tape = ad.PushOp(step.push.tape, [longer, *extents], element_of(made.memref))
+    tape.attributes.update(step.push.attributes)
     tape.attributes[ad.VERSIONS] = UnitAttr()
     tape.memref.name_hint = step.push.memref.name_hint
     rows = Rows(emit(tape), made, zero, one)
@@ -157,6 +180,41 @@ def rewrite(step: Step) -> None:
             version = now if at.is_before_in_block(step.store) else then
         op.operands[use.index] = names.of(op.operands[use.index], version, at is not None)
     remove(made)
+    return rows
+
+
+def leave_out_last(loop: array.LoopOp, stepping: Sequence[Rows]) -> None:
+    """Let a loop that does nothing but fill tapes from row to row end where its last row is filled."""
+    body, rows = loop.body.block, {one.tape for one in stepping}
+
+    def goes_on(memory: SSAValue) -> bool:
+        """Whether it is of a row that the next iteration finds, or of this iteration alone."""
+        view: array.ViewOp | None = None
+        while isinstance(memory.owner, array.ViewOp):
+            view, memory = memory.owner, memory.owner.source
+        if memory in rows:
+            return view is not None and view.offsets[0] is not loop.induction
+        return isinstance(memory.owner, Operation) and loop.is_ancestor(memory.owner)
+
+    for op in body.walk():
+        if not isinstance(op, array.MapOp | memref.StoreOp):
+            if not op.has_trait(Pure) and not isinstance(op, HARMLESS):
+                return
+        elif not all(goes_on(write.memref) for write in writes(op)):
+            return
+    count = loop.count
+    assert count is not None
+    emit = before(loop, loop)
+    zero, one = index(0, emit), index(1, emit)
+    fewer = emit(arith.MaxSIOp(emit(arith.SubiOp(count, one)), zero))
+    loop.operands[loop.operands.index(count)] = fewer
+    for tape in rows:
+        push = tape.owner
+        assert isinstance(push, ad.PushOp)
+        longer = push.extents[0].owner
+        assert isinstance(longer, arith.AddiOp)
+        push.operands[push.operands.index(longer.result)] = longer.lhs
+        del push.attributes[ad.VERSIONS]
 
 
 def before(op: Operation, like: Operation) -> Callable[[Operation], SSAValue]:

@@ -292,3 +292,119 @@ func.func @kept_when_something_else_is_saved_beside(%x : memref<?xf64>, %n : ind
   }
   func.return
 }
+
+// Rows that are filled again and again, from an array that is filled each time: there is no row more, and the
+// last row needs no step behind it.
+// CHECK-LABEL: @fills_rows_again
+// CHECK:         %saved = ad.push %t(%most, %m) {refilled}
+// CHECK:         %[[FIRST:.*]] = array.view %saved[
+// CHECK:         array.loop
+// CHECK:           array.map(%m) ins(%x : {{.*}}) outs(%[[FIRST]] :
+// CHECK:           arith.subi %n
+// CHECK:           %[[FEWER:.*]] = arith.maxsi
+// CHECK:           array.loop %k to %[[FEWER]]
+// CHECK:             %[[NOW:.*]] = array.view %saved[%k
+// CHECK:             %[[THEN:.*]] = array.view %saved[%{{[0-9]+}}
+// CHECK-NEXT:        array.map(%m) ins(%[[NOW]] : {{.*}}) outs(%[[THEN]] :
+// CHECK-NOT:         array.map
+// CHECK:             array.yield
+func.func @fills_rows_again(%x : memref<?xf64>, %times : index, %most : index, %n : index, %m : index, %t : !ad.tape) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %saved = ad.push %t(%most, %m) {refilled} : memref<?x?xf64>
+  %u = array.alloc(%m) : memref<?xf64>
+  %often = array.loop %s to %times do {
+    array.map(%m) ins(%x : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+    ^bb0(%e : f64):
+      array.yield %e : f64
+    }
+    %trips = array.loop %k to %n do {
+      %row = array.view %saved[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+      array.map(%m) ins(%u : memref<?xf64>) outs(%row : memref<?xf64, strided<[1]>>) kinds ["store"] {
+      ^bb0(%e : f64):
+        array.yield %e : f64
+      }
+      array.map(%m) ins(%u : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+      ^bb0(%e : f64):
+        %square = arith.mulf %e, %e : f64
+        array.yield %square : f64
+      }
+      array.yield
+    }
+    %last = array.view %saved[%c0, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%m) ins(%last : memref<?xf64, strided<[1]>>) outs(%x : memref<?xf64>) kinds ["add"] {
+    ^bb0(%e : f64):
+      array.yield %e : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// What else the iteration stores, its last one does, too.
+// CHECK-LABEL: @fills_rows_again_and_counts
+// CHECK:         %[[ROWS:.*]] = arith.addi %most
+// CHECK:         %saved = ad.push %t(%[[ROWS]], %m) {refilled, versions}
+// CHECK:           array.loop %k to %n
+// CHECK:             memref.store %{{.*}}, %cell[]
+func.func @fills_rows_again_and_counts(%x : memref<?xf64>, %cell : memref<f64>, %times : index, %most : index, %n : index, %m : index, %t : !ad.tape) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %saved = ad.push %t(%most, %m) {refilled} : memref<?x?xf64>
+  %u = array.alloc(%m) : memref<?xf64>
+  %often = array.loop %s to %times do {
+    array.map(%m) ins(%x : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+    ^bb0(%e : f64):
+      array.yield %e : f64
+    }
+    %trips = array.loop %k to %n do {
+      %row = array.view %saved[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+      array.map(%m) ins(%u : memref<?xf64>) outs(%row : memref<?xf64, strided<[1]>>) kinds ["store"] {
+      ^bb0(%e : f64):
+        array.yield %e : f64
+      }
+      array.map(%m) ins(%u : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+      ^bb0(%e : f64):
+        %square = arith.mulf %e, %e : f64
+        array.yield %square : f64
+      }
+      %one = memref.load %u[%c0] : memref<?xf64>
+      memref.store %one, %cell[] : memref<f64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// The array goes on from what the last filling left.
+// CHECK-LABEL: @kept_when_the_array_is_not_filled_each_time
+// CHECK:         ad.push %t(%most, %m) {refilled}
+// CHECK:         array.alloc
+func.func @kept_when_the_array_is_not_filled_each_time(%x : memref<?xf64>, %times : index, %most : index, %n : index, %m : index, %t : !ad.tape) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %saved = ad.push %t(%most, %m) {refilled} : memref<?x?xf64>
+  %u = array.alloc(%m) : memref<?xf64>
+  array.map(%m) ins(%x : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  %often = array.loop %s to %times do {
+    %trips = array.loop %k to %n do {
+      %row = array.view %saved[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+      array.map(%m) ins(%u : memref<?xf64>) outs(%row : memref<?xf64, strided<[1]>>) kinds ["store"] {
+      ^bb0(%e : f64):
+        array.yield %e : f64
+      }
+      array.map(%m) ins(%u : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+      ^bb0(%e : f64):
+        %square = arith.mulf %e, %e : f64
+        array.yield %square : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
