@@ -36,6 +36,7 @@ from .transforms.eliminate_common import EliminateCommon
 from .transforms.eliminate_dead_stores import EliminateDeadStores
 from .transforms.exchange_arrays import ExchangeArrays
 from .transforms.exchange_copied import ExchangeCopied
+from .transforms.finish_rows import FinishRows
 from .transforms.fold_bounds import FoldBounds
 from .transforms.fold_constants import FoldConstants
 from .transforms.forward_stores import ForwardStores
@@ -263,6 +264,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     FuseReductions,
     FuseAdjacentNests,
     DropArgumentFills,
+    FinishRows,
     LiftChoices,
     PrivatizeCells,
     MoveConditions,

@@ -149,6 +149,8 @@ class Replay:
     """The ops of the loop's body that run again."""
     arrays: frozenset[SSAValue]
     """Those that the clones have of their own: those with a state, and scratch arrays of an iteration."""
+    apart: bool = False
+    """Each iteration runs again by itself, from what was there before the loop (`replays_apart`)."""
 
 
 @dataclass

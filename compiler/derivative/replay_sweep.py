@@ -23,7 +23,8 @@ then no map waits for another that reads the array by another view.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import cast
 
@@ -77,10 +78,11 @@ class ReplaySweep(ForwardSweep):
         super().__init__(plan, primal.forward.entry, Values(primal))
         self.sweep, self.primal, self.replay = sweep, primal, replay
         self.every = next(iter(replay.states.values())).segment.every
-        for save in replay.saves:
-            self.tapes[save] = primal.forward.tapes[save] = primal.prologues.tape(save.at.location)
+        self.make_tapes()
         self._early: dict[Operation, list[Save]] = {}
         """Saves of old contents that are made before the op that reads them first."""
+        self.place: SSAValue | None = None
+        """Which iteration of a stretch is being replayed."""
         self._copied: list[Save] = []
         """Those that have been made."""
         self._of_earlier: dict[Operation, list[tuple[Save, SSAValue]]] = {}
@@ -94,6 +96,16 @@ class ReplaySweep(ForwardSweep):
         for base, state in replay.states.items():
             self.values[base] = self._copy_of(base, state)
         self._rebuild_views()
+
+    def make_tapes(self) -> None:
+        primal = self.primal
+        for save in self.replay.saves:
+            self.tapes[save] = primal.forward.tapes[save] = primal.prologues.tape(save.at.location)
+
+    @contextmanager
+    def blocks(self, trips: SSAValue) -> Generator[tuple[SSAValue, SSAValue | None]]:
+        """Around the loop over so many iterations: how many it has, and the first of these."""
+        yield trips, None
 
     def _copy_of(self, base: SSAValue, state: Save) -> SSAValue:
         """An array of the clones' own, before all stretches."""
@@ -125,14 +137,20 @@ class ReplaySweep(ForwardSweep):
 
     def _fill(self, span: SSAValue, first: SSAValue, count: SSAValue) -> None:
         """Fill the tapes of so many iterations from `first` on."""
-        sweep, primal, loop = self.sweep, self.primal, self.replay.loop
+        sweep, primal = self.sweep, self.primal
         for base, state in self.replay.states.items():
             copy = self.values[base]
             extents = extents_of(copy, sweep.emit)
             segment = primal.forward.segments[state]
-            kept = state_at(segment, state, span, extents, sweep.block)
+            kept = state_at(segment, state, [span], extents, sweep.block)
             sweep.append(transfer(kept, copy, extents))
+        self.run_again(first, count)
+
+    def run_again(self, first: SSAValue, count: SSAValue) -> None:
+        """The updates of so many iterations."""
+        sweep, loop = self.sweep, self.replay.loop
         body = Block(arg_types=[IndexType()])
+        self.place = body.args[0]
         with sweep.at(body):
             counter = sweep.emit(arith.AddiOp(first, body.args[0]))
             counter.name_hint = loop.induction.name_hint

@@ -71,7 +71,7 @@ def replay_loops(plan: Plan, graph: ValueGraph) -> None:
     Where the function is not marked, only say that it could be.
     """
     for loop in plan.function.body.block.ops:
-        if isinstance(loop, array.LoopOp) and can_be_replayed(loop):
+        if isinstance(loop, array.LoopOp) and can_be_replayed(loop) and loop not in plan.replays:
             found = Finder(plan, graph, loop).find()
             if found is None:
                 continue

@@ -57,6 +57,7 @@ from .map_adjoint import MapAdjoint
 from .plan import Plan
 from .planner import make_plan
 from .primal_values import PrimalValues
+from .replay_apart_sweep import sweep_of
 from .replay_sweep import ReplaySweep
 from .replays import REPLAYABLE, REPLAYS
 from .same_bits import keep_same_bits
@@ -424,9 +425,22 @@ class ReverseSweep(Emission):
                 "the condition of this `while` changes memory that the gradient needs",
                 "compute what it needs in the loop's body",
             )
-        replay = self.plan.replays.get(op)
-        again = None if replay is None else ReplaySweep(self, replay)
+        again = sweep_of(self, self.plan.replays.get(op))
         trips = self.primal.get(op.trips)
+        if again is None:
+            self.reverse_iterations(op, trips)
+            return
+        with again.blocks(trips) as (count, first):
+            self.reverse_iterations(op, count, again, first)
+
+    def reverse_iterations(
+        self,
+        op: array.LoopOp,
+        trips: SSAValue,
+        again: ReplaySweep | None = None,
+        first: SSAValue | None = None,
+    ) -> None:
+        """So many iterations of a loop, by default from its first one on."""
         permutation = [cast(int, p) for p in self.alias.permutation(op)]
         inverse = [permutation.index(p) for p in range(len(permutation))]
         carried = list(op.body_carried)
@@ -439,6 +453,8 @@ class ReverseSweep(Emission):
             one = self.emit(arith.ConstantOp(IntegerAttr(1, IndexType())))
             last = self.emit(arith.SubiOp(trips, one))
             induction = self.emit(arith.SubiOp(last, body.args[0]))
+            if first is not None:
+                induction = self.emit(arith.AddiOp(first, induction))
             induction.name_hint = op.induction.name_hint
             if self.watched and isinstance(induction.owner, Operation):
                 induction.owner.attributes[ITERATION] = UnitAttr()

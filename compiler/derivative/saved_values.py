@@ -55,6 +55,9 @@ class SavedValues:
             lambda base, axis: self.primal.extent(base, axis, block),
             lambda op: self.prologues.append(block, op),
         )
+        if save in self.primal.forward.beside:
+            tapes, place = self.primal.forward.beside[save]
+            return self._view(tapes, [place], counts, block)
         tape = self.primal.forward.tapes[save]
         pop = ad.PopOp(tape, counts, save.stored)
         pop.memref.name_hint = f"{hint_of(save)}_saved"
@@ -101,9 +104,14 @@ class SavedValues:
 
     def _slot(self, save: Save, block: Block, sizes: Sequence[SSAValue]) -> SSAValue:
         """The part of the segment that belongs to the current iteration."""
-        scratch = Block()
         loops = [self.primal.induction[loop] for loop in save.loops]
-        view = segment_slot(self.segment(save), loops, sizes, scratch)
+        return self._view(self.segment(save), loops, sizes, block)
+
+    def _view(
+        self, of: SSAValue, at: Sequence[SSAValue], sizes: Sequence[SSAValue], block: Block
+    ) -> SSAValue:
+        scratch = Block()
+        view = segment_slot(of, at, sizes, scratch)
         for op in list(scratch.ops):
             op.detach()
             self.prologues.append(block, op)

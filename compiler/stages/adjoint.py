@@ -29,6 +29,7 @@ from ..print_ir import module_text
 from ..request import HESSIAN, JOINT, TANGENT, WITHIN_BUDGETS, Request
 from ..rules.calls import listed, private_functions
 from ..rules.routines import inline_rules
+from ..transforms.finish_rows import FinishRows
 from ..transforms.privatize_cells import PrivatizeCells
 from ..transforms.remove_dead import RemoveDead
 from ..transforms.transpose_matrices import TransposeMatrices
@@ -41,6 +42,9 @@ def prepare(c: Compilation) -> None:
     """What a plan of the reverse sweep is made of."""
     finals = c.final_arguments
     if c.request.mode not in TANGENT:
+        o = c.request.options
+        if not (o.parallel or o.device):
+            c.run([FinishRows()])
         last = None if finals is None else tuple(finals)
         c.run([RaiseRecurrences(tuple(c.active_arguments), last)])
 

@@ -177,11 +177,8 @@ class MapNest(ScalarNest):
         return isinstance(op, array.ViewOp) or super().movable(op)
 
     def rewrite(self) -> None:
-        pair = self.pair(self.loop)
-        length = None if pair is None else length_of(pair)
-        if pair is None or self.open or length is None or not is_outside(length, pair.outer):
-            return
-        if not self.shares(pair, pair.outer, pair.inner):
+        pair = self.of_rows()
+        if pair is not None and not self.shares(pair, pair.outer, pair.inner):
             pair = self.by_rows(pair)
         parts = None if pair is None else self.parts(pair)
         if pair is None or parts is None:
@@ -191,6 +188,21 @@ class MapNest(ScalarNest):
         apart = not self.order.any_meet(parts.inside, parts.inside, pair.outer, *same)
         if apart and may_jam(way, TIMES, parts, self.order):
             JammedMaps(pair, way, own_cells(pair)).build()
+
+    def interchanged(self) -> LoopPair | None:
+        """The pair with its loops interchanged, where it did not go row by row already."""
+        pair = self.of_rows()
+        if pair is None or self.shares(pair, pair.outer, pair.inner):
+            return None
+        return self.by_rows(pair)
+
+    def of_rows(self) -> LoopPair | None:
+        """The loops, if all rows have one length."""
+        pair = self.pair(self.loop)
+        length = None if pair is None else length_of(pair)
+        if pair is None or self.open or length is None or not is_outside(length, pair.outer):
+            return None
+        return pair
 
     def by_rows(self, pair: LoopPair) -> LoopPair | None:
         """The pair with its loops interchanged, so that all that is done to a row is done before the next.
