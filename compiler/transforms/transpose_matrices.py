@@ -108,7 +108,7 @@ from xdsl.rewriter import Rewriter
 
 from ...dialects import array
 from ...dialects.within import every_op, ops_of_kind
-from ..analysis.affine import Affine, Subscripts
+from ..analysis.affine import Affine, Subscripts, Term
 from ..analysis.alias import AliasAnalysis, enclosing_loops
 from ..analysis.in_place import stands_still
 from ..analysis.slabs import is_outside
@@ -201,8 +201,10 @@ class Matrix:
         column = self.forms.affine(view.offsets[1])
         for loop in enclosing_loops(view):
             steps = abs(column.terms.get(loop.induction, 0))
-            if steps == 1 and loop.count is not None and self.forms.affine(loop.count) == all_:
-                yield loop
+            if steps == 1 and loop.count is not None:
+                count = self.forms.affine(loop.count)
+                if count == all_ or is_strip(count, loop, all_):
+                    yield loop
 
     def is_all(self) -> bool:
         """Whether nothing else in the nest touches the memory of the matrix, but copies of the whole."""
@@ -325,6 +327,19 @@ class Matrix:
         for op in ops:
             locate(op, self.nest.location)
             block.insert_op_before(op, anchor)
+
+
+def is_strip(count: Affine, loop: array.LoopOp, all_: Affine) -> bool:
+    """Whether a loop, with the one around it, goes through so many iterations, a few at a time."""
+    around = loop.parent_op()
+    terms = [(s, factor) for s, factor in count.terms.items()]
+    if not isinstance(around, array.LoopOp) or len(terms) != 1 or count.constant:
+        return False
+    (term, factor), counter = terms[0], around.induction
+    if not isinstance(term, Term) or (term.kind, factor) != ("min", 1):
+        return False
+    size = next((a.constant for a in term.args if a.is_constant), 0)
+    return size > 0 and all_ - Affine({counter: size}) in term.args
 
 
 def is_by_rows(value: SSAValue) -> bool:
