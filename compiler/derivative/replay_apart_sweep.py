@@ -65,7 +65,9 @@ class ApartSweep(ReplaySweep):
             copy = self.values[base]
             extents = extents_of(copy, emit)
             segment = self.primal.forward.segments[state]
-            sweep.append(transfer(state_at(segment, state, (), extents, sweep.block), copy, extents))
+            sweep.append(
+                transfer(state_at(segment, state, (), extents, sweep.block), copy, extents)
+            )
         size, zero = index(SIDE_BY_SIDE, emit), index(0, emit)
         last = emit(arith.MaxSIOp(emit(arith.SubiOp(trips, index(1, emit))), zero))
         for save in self.replay.saves:

@@ -27,13 +27,13 @@ from dataclasses import replace
 from typing import cast
 
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from ...dialects import array
 from ..analysis.affine import Affine, Subscripts
 from ..analysis.dependence import Dependence
-from ..rules import accesses
 from ..analysis.views import strip_views
+from ..rules import accesses
 from .plan import Plan, Replay, Save
 from .replays import LESS, Finder, adopt, can_be_replayed
 from .segments import ArrayExtent, Segment, extents_of_base, is_inside, is_recomputable
@@ -68,7 +68,9 @@ class ApartFinder(Finder):
         if now is None or now.push_before.parent is not self.body:
             return None
         numbers = [d.number for d in now.segment.dimensions]
-        longest = all(isinstance(n, ArrayExtent) or slope(n, self.loop) is not None for n in numbers)
+        longest = all(
+            isinstance(n, ArrayExtent) or slope(n, self.loop) is not None for n in numbers
+        )
         return now if longest else None
 
     def _state(self, base: SSAValue, save: Save) -> Save:
@@ -83,7 +85,9 @@ class ApartFinder(Finder):
     def _are_apart(self) -> bool:
         """Whether no iteration stores to what another one touches of the arrays with a state."""
         dependence = Dependence(self.graph.function, self.graph.alias)
-        found = [a for op in self.cloned for a in accesses(op) if strip_views(a.memref) in self.states]
+        found = [
+            a for op in self.cloned for a in accesses(op) if strip_views(a.memref) in self.states
+        ]
         return not any(
             dependence.may_meet(a, b, self.loop)
             for a in found
