@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
-from ..rules.builders import extents_of, index, transfer
+from ..rules.builders import extents_of, index, transfer, whole_lines
 from .forward_sweep import emitter, segment_slot, state_at
 from .plan import Replay, Save, hint_of
 from .primal_values import computed_again
@@ -107,7 +107,10 @@ class ApartSweep(ReplaySweep):
         def extent(base: SSAValue, axis: int) -> SSAValue:
             return extents_of(self.primal.forward.values[base], emit)[axis]
 
-        made = emit(array.AllocOp([size, *save.segment.sizes(longest, extent, emit)], save.stored))
+        *others, row = [size, *save.segment.sizes(longest, extent, emit)]
+        if others:
+            row = whole_lines(row, save.stored, emit)
+        made = emit(array.AllocOp([*others, row], save.stored))
         made.name_hint = f"{hint_of(save)}_tapes"
         return made
 

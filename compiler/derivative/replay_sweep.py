@@ -36,7 +36,7 @@ from xdsl.traits import IsTerminator
 from ...dialects import array
 from ..analysis.views import strip_views
 from ..rules import writes
-from ..rules.builders import extents_of, index, transfer, transpose
+from ..rules.builders import extents_of, index, transfer, whole_lines
 from ..rules.sweeps import PRIMAL
 from .forward_sweep import ForwardSweep, copy_hints, is_at_hand, state_at
 from .old_contents import OldContents
@@ -114,10 +114,17 @@ class ReplaySweep(ForwardSweep):
             extents = [forward[e] for e in owner.extents]
         else:
             extents = extents_of(forward[base], emit)
-        by_columns = state.segment.by_columns
-        copy = emit(array.AllocOp(extents[::-1] if by_columns else extents, state.element))
-        copy.name_hint = f"{base.name_hint or 'array'}_again"
-        return transpose(copy, emit) if by_columns else copy
+        by_columns, name = state.segment.by_columns, f"{base.name_hint or 'array'}_again"
+        if not by_columns:
+            copy = emit(array.AllocOp(extents, state.element))
+            copy.name_hint = name
+            return copy
+        rows, columns = extents
+        lines = [columns, whole_lines(rows, state.element, emit)]
+        copy = emit(array.AllocOp(lines, state.element))
+        copy.name_hint = name
+        zero, one = index(0, emit), index(1, emit)
+        return emit(array.ViewOp(copy, [zero, zero], [1, 0], extents, [one, one]))
 
     def before(self, induction: SSAValue, done: SSAValue) -> None:
         """Fill the tapes where the reverse of a stretch begins, after so many iterations."""

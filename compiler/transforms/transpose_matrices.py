@@ -115,7 +115,7 @@ from ..analysis.slabs import is_outside
 from ..analysis.views import strip_views
 from ..diagnostics import locate
 from ..rules import accesses
-from ..rules.builders import transfer
+from ..rules.builders import transfer, whole_lines
 from .hoist_checks import Before
 from .memory_effects import functions
 from .pack_columns import lies_by_rows, mark_sums
@@ -280,7 +280,8 @@ class Matrix:
     def lie_by_columns(self, made: array.AllocOp) -> None:
         before = Before(made)
         rows, width = made.extents
-        columns = array.AllocOp([width, rows], made.memref.type.element_type)
+        element = made.memref.type.element_type
+        columns = array.AllocOp([width, whole_lines(rows, element, before.emit)], element)
         columns.memref.name_hint = f"{made.memref.name_hint or 'matrix'}_columns"
         before.insert(columns)
         standing = across(columns.memref, [rows, width], before)
@@ -303,11 +304,13 @@ class Matrix:
         matrix, forms = self.matrix, self.forms
         assert isinstance(matrix.type, MemRefType)
         rows, width = (before.number(forms.extent(matrix, axis)) for axis in (0, 1))
-        made = array.AllocOp([width, rows], matrix.type.element_type)
+        element = matrix.type.element_type
+        made = array.AllocOp([width, whole_lines(rows, element, before.emit)], element)
         made.memref.name_hint = f"{matrix.name_hint or 'matrix'}_columns"
         before.insert(made)
-        lying = across(matrix, [width, rows], before)
-        self.insert([lying, transfer(lying.result, made.memref, [width, rows])], before.op)
+        lying, own = across(matrix, [width, rows], before), along(made.memref, [width, rows], before)
+        copy = transfer(lying.result, own.result, [width, rows])
+        self.insert([lying, own, copy], before.op)
         if self.copies:
             standing = across(made.memref, [rows, width], before)
             self.insert([standing], before.op)
@@ -353,6 +356,12 @@ def across(matrix: SSAValue, extents: Sequence[SSAValue], before: Before) -> arr
     """The matrix with its rows as columns."""
     zero, one = before.constant(0), before.constant(1)
     return array.ViewOp(matrix, [zero, zero], [1, 0], extents, [one, one])
+
+
+def along(matrix: SSAValue, extents: Sequence[SSAValue], before: Before) -> array.ViewOp:
+    """The matrix without what its rows are longer."""
+    zero, one = before.constant(0), before.constant(1)
+    return array.ViewOp(matrix, [zero, zero], [0, 1], extents, [one, one])
 
 
 def turned(view: array.ViewOp, columns: SSAValue) -> None:
