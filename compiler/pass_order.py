@@ -126,6 +126,12 @@ FOR_THREADS: tuple[ModulePass, ...] = (
 )
 """What runs at the end of `simplify` with `parallel=True`, and for devices."""
 
+ROW_BY_ROW: tuple[ModulePass, ...] = (
+    FinishRows(),  # the reverse sweep needs what one row was, not all of them
+)
+"""What runs before the plan of a gradient: not with `parallel=True`, and not for devices, where all rows that
+a step updates are updated at once."""
+
 POINT_BY_POINT: tuple[ModulePass, ...] = (
     EliminateCommon(),  # the rules of several ops ask for the same values
     FoldConstants(),

@@ -50,7 +50,7 @@ class ApartSweep(ReplaySweep):
 
     def __init__(self, sweep: Sweep, replay: Replay) -> None:
         super().__init__(sweep, replay)
-        self.beside: dict[Save, SSAValue] = {}
+        self.tapes_of: dict[Save, SSAValue] = {}
         """The tapes of some iterations."""
         self.first: SSAValue | None = None
         """The first iteration of a block."""
@@ -71,7 +71,7 @@ class ApartSweep(ReplaySweep):
         size, zero = index(SIDE_BY_SIDE, emit), index(0, emit)
         last = emit(arith.MaxSIOp(emit(arith.SubiOp(trips, index(1, emit))), zero))
         for save in self.replay.saves:
-            self.beside[save] = self._allocate(save, size, zero, last)
+            self.tapes_of[save] = self._allocate(save, size, zero, last)
         up = emit(arith.AddiOp(trips, index(SIDE_BY_SIDE - 1, emit)))
         count = emit(arith.ShRUIOp(up, index(SIDE_BY_SIDE.bit_length() - 1, emit)))
         body = Block(arg_types=[IndexType()])
@@ -119,11 +119,11 @@ class ApartSweep(ReplaySweep):
         extents = self._extents(save, target)
         emit = emitter(target, save.at)
         sizes = save.segment.sizes(lambda n: self._number(n, save, target), extents, emit)
-        self.segments[save] = segment_slot(self.beside[save], [self.place], sizes, target)
+        self.segments[save] = segment_slot(self.tapes_of[save], [self.place], sizes, target)
 
     def before(self, induction: SSAValue, done: SSAValue) -> None:
         """Say which of the tapes the reverse of an iteration takes."""
         assert self.first is not None
         place = self.sweep.emit(arith.SubiOp(induction, self.first))
-        for save, tapes in self.beside.items():
+        for save, tapes in self.tapes_of.items():
             self.primal.forward.beside[save] = tapes, place

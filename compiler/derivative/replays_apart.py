@@ -27,7 +27,7 @@ from dataclasses import replace
 from typing import cast
 
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import array
 from ..analysis.affine import Affine, Subscripts
@@ -45,7 +45,7 @@ SIDE_BY_SIDE = 4
 
 
 def replay_apart(plan: Plan, graph: ValueGraph) -> None:
-    """Let the loops of the function's top level be replayed iteration by iteration, where that is possible."""
+    """Let loops of the function's top level be replayed iteration by iteration, where that is possible."""
     for loop in plan.function.body.block.ops:
         if isinstance(loop, array.LoopOp) and can_be_replayed(loop):
             found = ApartFinder(plan, graph, loop).find()
@@ -106,7 +106,7 @@ class ApartFinder(Finder):
 
 
 def slope(value: SSAValue, loop: array.LoopOp) -> int | None:
-    """By how much a number grows with the iteration of a loop that computes it; None where that is unknown."""
+    """By how much a number grows with the iteration of a loop that computes it; None if that is unknown."""
     if not is_inside(value, loop):
         return 0
     if not is_computed(value, loop):
@@ -121,6 +121,9 @@ def is_computed(value: SSAValue, loop: array.LoopOp) -> bool:
     """Whether a number of an iteration is pure code on its counter and what was there before the loop."""
     if not is_inside(value, loop) or value is loop.induction:
         return True
-    if isinstance(value, BlockArgument) or not is_recomputable(value.owner):
-        return False
-    return all(is_computed(o, loop) for o in value.owner.operands)
+    op = value.owner
+    return (
+        isinstance(op, Operation)
+        and is_recomputable(op)
+        and all(is_computed(o, loop) for o in op.operands)
+    )

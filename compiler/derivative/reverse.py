@@ -18,6 +18,7 @@ arguments that may hold anything before. What is emitted for an op, its rule say
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any, cast
 
 from xdsl.dialects import arith, func, memref, scf
@@ -427,20 +428,13 @@ class ReverseSweep(Emission):
             )
         again = sweep_of(self, self.plan.replays.get(op))
         trips = self.primal.get(op.trips)
-        if again is None:
-            self.reverse_iterations(op, trips)
-            return
-        with again.blocks(trips) as (count, first):
-            self.reverse_iterations(op, count, again, first)
+        with nullcontext((trips, None)) if again is None else again.blocks(trips) as (count, first):
+            self.reverse_iterations(op, count, first, again)
 
     def reverse_iterations(
-        self,
-        op: array.LoopOp,
-        trips: SSAValue,
-        again: ReplaySweep | None = None,
-        first: SSAValue | None = None,
+        self, op: array.LoopOp, trips: SSAValue, first: SSAValue | None, again: ReplaySweep | None
     ) -> None:
-        """So many iterations of a loop, by default from its first one on."""
+        """So many iterations of a loop, from the `first` one on, by default that of the loop."""
         permutation = [cast(int, p) for p in self.alias.permutation(op)]
         inverse = [permutation.index(p) for p in range(len(permutation))]
         carried = list(op.body_carried)

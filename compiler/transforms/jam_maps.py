@@ -132,7 +132,7 @@ from .jammed_maps import JammedMaps, Out, is_of_adjoint
 from .memory_effects import functions
 from .privatize_cells import uses_of
 from .run_upwards import run_upwards
-from .scalar_nests import ScalarNest, accesses_of
+from .scalar_nests import ScalarNest, accesses_of, inner_loops
 from .tile_registers import is_plain
 from .unroll_and_jam import TIMES
 
@@ -275,6 +275,8 @@ class MapNest(ScalarNest):
         interchange(turned, way)
         self.look_again()
         made = None if following is None else following.prev_op
+        while made is not None and not (isinstance(made, array.LoopOp) and inner_loops(made)):
+            made = made.prev_op  # what came behind the inner loop has a loop of its own
         assert isinstance(made, array.LoopOp)
         return pair_of(made, Subscripts())
 
@@ -329,7 +331,7 @@ def length_of(pair: LoopPair) -> SSAValue | None:
 
 
 def own_cells(pair: LoopPair) -> set[SSAValue | None]:
-    """The cells that each iteration sets anew, of one loop or of what is beside it, and nothing else reads."""
+    """The cells that each iteration of one of the loops sets anew, and that nothing else reads."""
     loops = dict.fromkeys(roles(pair.outer), pair.outer)
     loops |= dict.fromkeys(roles(pair.inner), pair.inner)
     found = {**roles(pair.outer), **roles(pair.inner)}

@@ -60,9 +60,9 @@ class JammedMaps(Jammed):
             for d, shift in enumerate(shifts)
         ]
         for op in pair.inside:
-            if pair.inner.count in op.results:  # whatever it is elsewhere, here none is negative
+            if pair.inner.count in op.results:  # here all loops run: none is less than 0
                 for d, known in enumerate(values):
-                    known[pair.inner.count] = self.trips(first, d, writer)
+                    known[op.results[0]] = self.trips(first, d, writer)
                 continue
             for d, known in enumerate(values):
                 for operand in {o for o in op.operands if is_memref(o)}:

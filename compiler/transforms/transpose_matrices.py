@@ -43,13 +43,22 @@ After::
       %1 = memref.dim %a, %0 : memref<?x?xf64>
       %2 = arith.constant 1 : index
       %3 = memref.dim %a, %2 : memref<?x?xf64>
-      %a_columns = array.alloc(%3, %1) : memref<?x?xf64>
-      %4 = array.view %a[%0, %0] dims [1, 0] extents(%3, %1) steps(%2, %2)
+      %4 = arith.constant 7 : index
+      %5 = arith.addi %1, %4 : index
+      %6 = arith.constant -8 : index
+      %7 = arith.andi %5, %6 : index
+      %8 = arith.constant 64 : index
+      %9 = arith.cmpi sge, %1, %8 : index
+      %10 = arith.select %9, %7, %1 : index
+      %a_columns = array.alloc(%3, %10) : memref<?x?xf64>
+      %11 = array.view %a[%0, %0] dims [1, 0] extents(%3, %1) steps(%2, %2)
           : memref<?x?xf64> -> memref<?x?xf64, strided<[1, ?]>>
-      array.map(%3, %1) ins(%4 : memref<?x?xf64, strided<[1, ?]>>)
-          outs(%a_columns : memref<?x?xf64>) kinds ["store"] {
-      ^bb0(%5: f64):
-        array.yield %5 : f64
+      %12 = array.view %a_columns[%0, %0] dims [0, 1] extents(%3, %1) steps(%2, %2)
+          : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+      array.map(%3, %1) ins(%11 : memref<?x?xf64, strided<[1, ?]>>)
+          outs(%12 : memref<?x?xf64, strided<[?, 1]>>) kinds ["store"] {
+      ^bb0(%13: f64):
+        array.yield %13 : f64
       }
       %trips = array.loop %k to %n do {
         %p = array.view %a_columns[%k, %c0] dims [1] extents(%m) steps(%c1)
@@ -68,18 +77,20 @@ After::
         }
         array.yield
       }
-      %6 = array.view %a_columns[%0, %0] dims [1, 0] extents(%1, %3) steps(%2, %2)
+      %14 = array.view %a_columns[%0, %0] dims [1, 0] extents(%1, %3) steps(%2, %2)
           : memref<?x?xf64> -> memref<?x?xf64, strided<[1, ?]>>
-      array.map(%1, %3) ins(%6 : memref<?x?xf64, strided<[1, ?]>>)
+      array.map(%1, %3) ins(%14 : memref<?x?xf64, strided<[1, ?]>>)
           outs(%a : memref<?x?xf64>) kinds ["store"] {
-      ^bb0(%7: f64):
-        array.yield %7 : f64
+      ^bb0(%15: f64):
+        array.yield %15 : f64
       }
       func.return
     }
 
 A matrix that the function has made, and that a few maps outside of loops use otherwise, needs no copies.
 It is allocated by columns, and the others go through it as it lies.
+
+Long rows of the copy begin where cache lines do.
 
 It pays where a loop goes through all columns, one by one, and a loop in it comes back to them: the copies are
 as much work as two iterations of an inner loop.
@@ -308,7 +319,10 @@ class Matrix:
         made = array.AllocOp([width, whole_lines(rows, element, before.emit)], element)
         made.memref.name_hint = f"{matrix.name_hint or 'matrix'}_columns"
         before.insert(made)
-        lying, own = across(matrix, [width, rows], before), along(made.memref, [width, rows], before)
+        lying, own = (
+            across(matrix, [width, rows], before),
+            along(made.memref, [width, rows], before),
+        )
         copy = transfer(lying.result, own.result, [width, rows])
         self.insert([lying, own, copy], before.op)
         if self.copies:
