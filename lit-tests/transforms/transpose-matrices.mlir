@@ -338,7 +338,8 @@ func.func @lies_by_columns_where_it_is_made(%b : memref<?x?xf64>, %s : memref<f6
 // The sum keeps its order.
 // CHECK-LABEL: @copied_where_all_of_it_is_summed
 // CHECK:         %a = array.alloc(%m, %n)
-// CHECK:         array.map({{.*}}) outs(%a_columns :
+// CHECK:         [[own:%[0-9]+]] = array.view %a_columns
+// CHECK:         array.map({{.*}}) outs([[own]] :
 // CHECK:         array.map({{.*}}) outs(%a :
 // CHECK:         func.return
 func.func @copied_where_all_of_it_is_summed(%b : memref<?x?xf64>, %s : memref<f64>) {
@@ -375,7 +376,8 @@ func.func @copied_where_all_of_it_is_summed(%b : memref<?x?xf64>, %s : memref<f6
 // The caller gets an array by rows.
 // CHECK-LABEL: @copied_where_it_is_returned
 // CHECK:         %a = array.alloc(%m, %n)
-// CHECK:         array.map({{.*}}) outs(%a_columns :
+// CHECK:         [[own:%[0-9]+]] = array.view %a_columns
+// CHECK:         array.map({{.*}}) outs([[own]] :
 // CHECK:         array.map({{.*}}) outs(%a :
 // CHECK:         func.return
 func.func @copied_where_it_is_returned(%b : memref<?x?xf64>, %s : memref<f64>) -> memref<?x?xf64> {
@@ -407,7 +409,8 @@ func.func @copied_where_it_is_returned(%b : memref<?x?xf64>, %s : memref<f64>) -
 // Rows would be strided.
 // CHECK-LABEL: @copied_where_a_loop_goes_through_rows
 // CHECK:         %a = array.alloc(%m, %n)
-// CHECK:         array.map({{.*}}) outs(%a_columns :
+// CHECK:         [[own:%[0-9]+]] = array.view %a_columns
+// CHECK:         array.map({{.*}}) outs([[own]] :
 // CHECK:         array.map({{.*}}) outs(%a :
 // CHECK:         func.return
 func.func @copied_where_a_loop_goes_through_rows(%b : memref<?x?xf64>, %s : memref<f64>) {
@@ -447,7 +450,8 @@ func.func @copied_where_a_loop_goes_through_rows(%b : memref<?x?xf64>, %s : memr
 // Each of them would be as slow as a copy.
 // CHECK-LABEL: @copied_where_many_maps_go_through_it
 // CHECK:         %a = array.alloc(%m, %n)
-// CHECK:         array.map({{.*}}) outs(%a_columns :
+// CHECK:         [[own:%[0-9]+]] = array.view %a_columns
+// CHECK:         array.map({{.*}}) outs([[own]] :
 // CHECK:         array.map({{.*}}) outs(%a :
 // CHECK:         func.return
 func.func @copied_where_many_maps_go_through_it(%b : memref<?x?xf64>, %s : memref<f64>) {
