@@ -151,6 +151,8 @@ class Replay:
     """Those that the clones have of their own: those with a state, and scratch arrays of an iteration."""
     apart: bool = False
     """Each iteration runs again by itself, from what was there before the loop (`replays_apart`)."""
+    final: frozenset[tuple[Operation, SSAValue]] = frozenset()
+    """What maps read of these arrays that nothing overwrites afterwards: read where the program left it."""
 
 
 @dataclass

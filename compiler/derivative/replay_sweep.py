@@ -287,6 +287,9 @@ class ReplaySweep(ForwardSweep):
     def _source(self, op: array.MapOp, argument: BlockArgument, target: Block) -> SSAValue:
         """What a map reads: of old contents that are on the tape by now, those."""
         memory = op.ins[argument.index]
+        if (op, memory) in self.replay.final:
+            with self.primal.at_place(cast(Block, op.parent), target):
+                return self.primal.memref(memory, PRIMAL)
         for save in self._copied:
             if memory is cast(Overwritten, save.node).target and not comes_before(save.at, op):
                 return self.slot(save, target, [self.values[e] for e in op.extents])

@@ -33,7 +33,9 @@ from ...dialects import array
 from ..analysis.affine import Affine, Subscripts
 from ..analysis.dependence import Dependence
 from ..analysis.views import strip_views
-from ..rules import accesses
+from ..rules import Access, accesses
+from ..rules.descriptors import descriptor_values
+from ..transforms.interchange import known_before
 from .plan import Plan, Replay, Save
 from .replays import LESS, Finder, adopt, can_be_replayed
 from .segments import ArrayExtent, Segment, extents_of_base, is_inside, is_recomputable
@@ -56,12 +58,31 @@ def replay_apart(plan: Plan, graph: ValueGraph) -> None:
 class ApartFinder(Finder):
     """Finds what is cloned of one loop, whose iterations start from what was there before it."""
 
+    def __init__(self, plan: Plan, graph: ValueGraph, loop: array.LoopOp) -> None:
+        super().__init__(plan, graph, loop)
+        self.final: set[tuple[Operation, SSAValue]] = set()
+        """What maps read that nothing overwrites afterwards."""
+
     def find(self) -> tuple[Replay, dict[Save, Save]] | None:
         found = super().find()
         if found is None or not self._are_apart():
             return None
         replayed, instead = found
-        return replace(replayed, apart=True), instead
+        return replace(replayed, apart=True, final=frozenset(self.final)), instead
+
+    def _touch(self, op: Operation, memory: SSAValue) -> None:
+        if self._is_final(op, memory):
+            self.final.add((op, memory))
+        else:
+            super()._touch(op, memory)
+
+    def _is_final(self, op: Operation, memory: SSAValue) -> bool:
+        """Whether a map reads what the program leaves there: rows that were finished before."""
+        if not isinstance(op, array.MapOp) or memory in op.outs:
+            return False
+        survives = self.graph.kills.killer(Access(op, memory, "read")) is None
+        outside = survives and not is_inside(strip_views(memory), self.loop)
+        return outside and all(map(self.at_hand, descriptor_values(memory)))
 
     def _per_iteration(self, save: Save) -> Save | None:
         now = super()._per_iteration(save)
@@ -86,7 +107,10 @@ class ApartFinder(Finder):
         """Whether no iteration stores to what another one touches of the arrays with a state."""
         dependence = Dependence(self.graph.function, self.graph.alias)
         found = [
-            a for op in self.cloned for a in accesses(op) if strip_views(a.memref) in self.states
+            a
+            for op in self.cloned
+            for a in accesses(op)
+            if strip_views(a.memref) in self.states and (op, a.memref) not in self.final
         ]
         return not any(
             dependence.may_meet(a, b, self.loop)
@@ -113,8 +137,7 @@ def slope(value: SSAValue, loop: array.LoopOp) -> int | None:
         return None
     form = Subscripts().affine(value)
     rest = form - Affine({loop.induction: form.terms.get(loop.induction, 0)})
-    known = all(isinstance(s, SSAValue) and not is_inside(s, loop) for s in rest.terms)
-    return form.terms.get(loop.induction, 0) if known else None
+    return form.terms.get(loop.induction, 0) if known_before(rest, loop) else None
 
 
 def is_computed(value: SSAValue, loop: array.LoopOp) -> bool:
