@@ -107,7 +107,7 @@ class Trips:
     rest: Affine
 
     def resolved(self, form: Affine, counter: SSAValue) -> Affine:
-        """A number of the inner loop, where the count is `slope * j + rest`, though it is 0 where that is less."""
+        """A number of the inner loop, where the count is `slope * j + rest`, if not 0."""
         symbols = list(self.count.terms)
         if len(symbols) != 1 or not isinstance(symbols[0], Term) or self.count.constant:
             return form

@@ -110,7 +110,8 @@ class ApartFinder(Finder):
             a
             for op in self.cloned
             for a in accesses(op)
-            if strip_views(a.memref) in self.states and (op, a.memref) not in self.final
+            if strip_views(a.memref) in self.states
+            if a.kind != "read" or not self._is_final(op, a.memref)
         ]
         return not any(
             dependence.may_meet(a, b, self.loop)
