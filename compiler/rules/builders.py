@@ -86,8 +86,8 @@ def whole_lines(length: SSAValue, element: Attribute, emit: Emit) -> SSAValue:
     if LINE % width or width == LINE:
         return length
     per = LINE // width
-    up = emit(arith.AddiOp(length, index(per - 1, emit)))
-    whole = emit(arith.AndIOp(up, index(-per, emit)))
+    up, each = emit(arith.AddiOp(length, index(per - 1, emit))), index(per, emit)
+    whole = emit(arith.MuliOp(emit(arith.FloorDivSIOp(up, each)), each))
     long = emit(arith.CmpiOp(length, index(LONG * per, emit), "sge"))
     return emit(arith.SelectOp(long, whole, length))
 
