@@ -54,6 +54,7 @@ from .transforms.hoist_invariants import HoistInvariants
 from .transforms.hoist_raises import HoistRaises
 from .transforms.jam_maps import JamMaps
 from .transforms.lift_choices import LiftChoices
+from .transforms.merge_additions import MergeAdditions
 from .transforms.move_conditions import MoveConditions
 from .transforms.pack_columns import PackColumns
 from .transforms.pair_mirrored import PairMirrored
@@ -185,6 +186,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     PackColumns(),  # functions of steps pack as their nests do
     GatherSums(),  # the sums that are no products, and that no loop order helps
     TileRegisters(),  # loop orders are final; before unroll-and-jam, which does less
+    MergeAdditions(),  # maps are final; iterations that jam-maps runs at once add in their order
     JamMaps(),  # matrices lie as nests go through them; loops of one update are for unroll-and-jam
     UnrollAndJam(),  # innermost loops go along rows by now
     ScalarReplaceCarried(),  # bodies and directions of loops are final
@@ -221,6 +223,7 @@ FOR_CACHES = (
     ),
     *(
         TileRegisters,
+        MergeAdditions,
         JamMaps,
         UnrollAndJam,
         ScalarReplaceCarried,
@@ -272,6 +275,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     DropArgumentFills,
     FinishRows,
     LiftChoices,
+    MergeAdditions,
     PrivatizeCells,
     MoveConditions,
     PackColumns,

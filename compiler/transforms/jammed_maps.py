@@ -137,8 +137,14 @@ def merged(
     for k, (out, kind) in enumerate(zip(op.outs, op.out_kinds, strict=True)):
         places = [known.get(out, out) for known in values]
         terms = [each[k] for each in computed]
-        assert (op, out) not in shared or len({*places}) == 1
-        if len({*places}) == 1:
+        if (op, out) in shared:
+            assert len({*places}) == 1
+            del places[1:]
+            total = read(places[0])
+            for term in terms:  # in the order of the iterations
+                total = added(body, total, term, op.yielded[k], op)
+            terms, kind = [total], "store"
+        elif len({*places}) == 1:
             del places[1:]
             while len(terms) > 1:
                 pairs = zip(terms[::2], terms[1::2], strict=True)

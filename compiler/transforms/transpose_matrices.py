@@ -45,20 +45,21 @@ After::
       %3 = memref.dim %a, %2 : memref<?x?xf64>
       %4 = arith.constant 7 : index
       %5 = arith.addi %1, %4 : index
-      %6 = arith.constant -8 : index
-      %7 = arith.andi %5, %6 : index
-      %8 = arith.constant 64 : index
-      %9 = arith.cmpi sge, %1, %8 : index
-      %10 = arith.select %9, %7, %1 : index
-      %a_columns = array.alloc(%3, %10) : memref<?x?xf64>
-      %11 = array.view %a[%0, %0] dims [1, 0] extents(%3, %1) steps(%2, %2)
+      %6 = arith.constant 8 : index
+      %7 = arith.floordivsi %5, %6 : index
+      %8 = arith.muli %7, %6 : index
+      %9 = arith.constant 64 : index
+      %10 = arith.cmpi sge, %1, %9 : index
+      %11 = arith.select %10, %8, %1 : index
+      %a_columns = array.alloc(%3, %11) : memref<?x?xf64>
+      %12 = array.view %a[%0, %0] dims [1, 0] extents(%3, %1) steps(%2, %2)
           : memref<?x?xf64> -> memref<?x?xf64, strided<[1, ?]>>
-      %12 = array.view %a_columns[%0, %0] dims [0, 1] extents(%3, %1) steps(%2, %2)
+      %13 = array.view %a_columns[%0, %0] dims [0, 1] extents(%3, %1) steps(%2, %2)
           : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
-      array.map(%3, %1) ins(%11 : memref<?x?xf64, strided<[1, ?]>>)
-          outs(%12 : memref<?x?xf64, strided<[?, 1]>>) kinds ["store"] {
-      ^bb0(%13: f64):
-        array.yield %13 : f64
+      array.map(%3, %1) ins(%12 : memref<?x?xf64, strided<[1, ?]>>)
+          outs(%13 : memref<?x?xf64, strided<[?, 1]>>) kinds ["store"] {
+      ^bb0(%14: f64):
+        array.yield %14 : f64
       }
       %trips = array.loop %k to %n do {
         %p = array.view %a_columns[%k, %c0] dims [1] extents(%m) steps(%c1)
@@ -77,12 +78,12 @@ After::
         }
         array.yield
       }
-      %14 = array.view %a_columns[%0, %0] dims [1, 0] extents(%1, %3) steps(%2, %2)
+      %15 = array.view %a_columns[%0, %0] dims [1, 0] extents(%1, %3) steps(%2, %2)
           : memref<?x?xf64> -> memref<?x?xf64, strided<[1, ?]>>
-      array.map(%1, %3) ins(%14 : memref<?x?xf64, strided<[1, ?]>>)
+      array.map(%1, %3) ins(%15 : memref<?x?xf64, strided<[1, ?]>>)
           outs(%a : memref<?x?xf64>) kinds ["store"] {
-      ^bb0(%15: f64):
-        array.yield %15 : f64
+      ^bb0(%16: f64):
+        array.yield %16 : f64
       }
       func.return
     }
