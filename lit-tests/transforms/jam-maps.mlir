@@ -388,7 +388,7 @@ func.func @kept_where_rows_are_stored_to_one_number(%a : memref<?x?xf64>, %q : m
 }
 
 // An adjoint goes backwards, and comes to what the iterations have in common last: the rows behind are first,
-// one by one. All four add to one row of the shadow of q: their sum is added.
+// one by one. All four add to one row of the shadow of q, in their order.
 // CHECK-LABEL: @adjoint_of_rows
 // CHECK:         array.loop
 // CHECK:           array.loop
@@ -397,7 +397,7 @@ func.func @kept_where_rows_are_stored_to_one_number(%a : memref<?x?xf64>, %q : m
 // CHECK:           array.loop
 // CHECK:             [[to:%to_[0-9]+]] = array.view %q_bar[
 // CHECK-NOT:         array.view %q_bar[
-// CHECK:             array.map(%m) ins({{.*}}) outs([[to]], %row_1, %row_2, %row_3, %row_4 : {{.*}}) kinds ["add", "store", "store", "store", "store"] {
+// CHECK:             array.map(%m) ins({{.*}}) outs([[to]], %row_1, %row_2, %row_3, %row_4 : {{.*}}) kinds ["store", "store", "store", "store", "store"] {
 // CHECK:         func.return
 func.func @adjoint_of_rows(%a_bar : memref<?x?xf64>, %q_bar : memref<?x?xf64>, %q : memref<?x?xf64>, %n : index, %m : index) {
   %c0 = arith.constant 0 : index
