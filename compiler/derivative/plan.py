@@ -153,6 +153,8 @@ class Replay:
     """Each iteration runs again by itself, from what was there before the loop (`replays_apart`)."""
     final: frozenset[tuple[Operation, SSAValue]] = frozenset()
     """What maps read of these arrays that nothing overwrites afterwards: read where the program left it."""
+    late: frozenset[Operation] = frozenset()
+    """What stores to these arrays behind all that is filled again: it does not store again."""
 
 
 @dataclass

@@ -217,7 +217,8 @@ class ReplaySweep(ForwardSweep):
 
     def _clone_map(self, op: array.MapOp, target: Block) -> None:
         """A map that stores to replayed arrays alone, and saves."""
-        outs = [k for k, out in enumerate(op.outs) if strip_views(out) in self.replay.arrays]
+        late, arrays = op in self.replay.late, self.replay.arrays
+        outs = [k for k, out in enumerate(op.outs) if not late and strip_views(out) in arrays]
         saves = [(s, cast(SSAValue, s.node)) for s in self._saved_in_map.get(op, ())]
         saves += self._of_earlier.get(op, [])
         if not outs and (later := next_map(op, saves, self.replay.cloned)) is not None:

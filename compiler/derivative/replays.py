@@ -321,7 +321,7 @@ class Finder:
     def _compute_stored(self, op: array.MapOp) -> None:
         """What a map stores to replayed arrays; asked again when there are more of them."""
         for out, value in zip(op.outs, op.yielded, strict=True):
-            if strip_views(out) in self.arrays:
+            if strip_views(out) in self.arrays and not self._comes_too_late(op):
                 self._check(not stands_still(out))
                 self._touch(op, out)
                 self._compute(op, value)
@@ -364,13 +364,17 @@ class Finder:
             self.states[base] = self._now
         for op in self.loop.walk():
             for write in writes(op):
-                if base in alias.roots(write.memref):
+                if base in alias.roots(write.memref) and not self._comes_too_late(op):
                     self._check(strip_views(write.memref) is base)
                     self._check(isinstance(op, array.MapOp | memref.StoreOp))
                     self._keep(op)
                     self._touch(op, write.memref)
                     if isinstance(op, array.MapOp):
                         self._pending.append(lambda op=op: self._compute_stored(op))
+
+    def _comes_too_late(self, op: Operation) -> bool:
+        """Whether nothing that is replayed reads what an op stores."""
+        return False
 
     def _can_have_state(self, base: SSAValue) -> bool:
         """An array of the function's own, made before the loop or in each iteration, or an argument."""

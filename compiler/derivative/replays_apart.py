@@ -22,7 +22,7 @@ longest one is not known before the loop.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import cast
 
@@ -62,13 +62,29 @@ class ApartFinder(Finder):
         super().__init__(plan, graph, loop)
         self.final: set[tuple[Operation, SSAValue]] = set()
         """What maps read that nothing overwrites afterwards."""
+        self.places = {op: k for k, op in enumerate(self.body.ops)}
+        self.last = max(map(self._place, (save.at for save in self.tapes)), default=0)
+        """Where in an iteration the last tape is filled."""
+
+    def _place(self, op: Operation) -> int:
+        found = self.body.find_ancestor_op_in_block(op)
+        assert found is not None
+        return self.places[found]
+
+    def _comes_too_late(self, op: Operation) -> bool:
+        place = self._place(op)
+        return place > self.last or (place == self.last and op.parent is self.body)
 
     def find(self) -> tuple[Replay, dict[Save, Save]] | None:
         found = super().find()
         if found is None or not self._are_apart():
             return None
         replayed, instead = found
-        return replace(replayed, apart=True, final=frozenset(self.final)), instead
+        late = frozenset(op for op in self._inside() if self._comes_too_late(op))
+        return replace(replayed, apart=True, final=frozenset(self.final), late=late), instead
+
+    def _inside(self) -> Iterator[Operation]:
+        return (op for op in self.loop.walk() if op is not self.loop)
 
     def _touch(self, op: Operation, memory: SSAValue) -> None:
         if self._is_final(op, memory):
@@ -108,10 +124,11 @@ class ApartFinder(Finder):
         dependence = Dependence(self.graph.function, self.graph.alias)
         found = [
             a
-            for op in self.cloned
+            for op in self._inside()
+            if op in self.cloned or self._comes_too_late(op)
             for a in accesses(op)
             if strip_views(a.memref) in self.states
-            if a.kind != "read" or not self._is_final(op, a.memref)
+            if a.kind != "read" or (op in self.cloned and not self._is_final(op, a.memref))
         ]
         return not any(
             dependence.may_meet(a, b, self.loop)

@@ -68,6 +68,19 @@ def argument_in_place(a):
     return (r * r * r).sum() + (a * a * a).sum()
 
 
+def normed_in_place(a):
+    """The last store of an iteration fills no tape."""
+    n, _ = a.shape
+    r = np.zeros((n, n), dtype=a.dtype)
+    for k in range(n):
+        r[k, k] = np.sqrt(np.dot(a[k], a[k]) + 1.0)
+        a[k] /= r[k, k]
+        for j in range(k + 1, n):
+            r[k, j] = np.dot(a[k], a[j])
+            a[j] -= a[k] * r[k, j]
+    return (r * r * r).sum() + (a * a * a).sum()
+
+
 def two_arrays(matrix):
     a, b = matrix.copy(), 2.0 * matrix
     n, m = a.shape
@@ -151,6 +164,18 @@ def changes_the_last(matrix):
     return (r * r * r).sum() + (a * a).sum()
 
 
+def changes_the_last_in_the_end(matrix):
+    a = matrix.copy()
+    n, m = a.shape
+    r = np.zeros((n, n), dtype=a.dtype)
+    for j in range(n):
+        for k in range(j):
+            r[k, j] = np.dot(matrix[k], a[j]) / m
+            a[j] -= 0.1 * matrix[k] * r[k, j]
+        a[n - 1] *= 0.9
+    return (r * r * r).sum() + (a * a).sum()
+
+
 def reads_sums_of_others(matrix):
     a = matrix.copy()
     n, m = a.shape
@@ -222,12 +247,12 @@ def steps_of_two(matrix):
 
 
 APART = (
-    columns, rows, row_by_row, argument_in_place, two_arrays, as_many_each, fewer_each, in_some_cases,
-    of_halves,
+    columns, rows, row_by_row, argument_in_place, normed_in_place, two_arrays, as_many_each, fewer_each,
+    in_some_cases, of_halves,
 )  # fmt: skip
 WHOLE = (
-    rows_from_the_next, changes_the_last, reads_sums_of_others, carries_a_number, ends_early, no_sum,
-    every_row_again, steps_of_two,
+    rows_from_the_next, changes_the_last, changes_the_last_in_the_end, reads_sums_of_others,
+    carries_a_number, ends_early, no_sum, every_row_again, steps_of_two,
 )  # fmt: skip
 SHAPES = ((0, 3), (1, 4), (2, 2), (3, 3), (4, 7), (5, 4), (9, 33), (30, 40), (35, 70))
 
