@@ -37,6 +37,7 @@ from .transforms.eliminate_common import EliminateCommon
 from .transforms.eliminate_dead_stores import EliminateDeadStores
 from .transforms.exchange_arrays import ExchangeArrays
 from .transforms.exchange_copied import ExchangeCopied
+from .transforms.finish_rows import FinishRows
 from .transforms.fold_bounds import FoldBounds
 from .transforms.fold_constants import FoldConstants
 from .transforms.forward_stores import ForwardStores
@@ -54,6 +55,7 @@ from .transforms.hoist_invariants import HoistInvariants
 from .transforms.hoist_raises import HoistRaises
 from .transforms.jam_maps import JamMaps
 from .transforms.lift_choices import LiftChoices
+from .transforms.merge_additions import MergeAdditions
 from .transforms.move_conditions import MoveConditions
 from .transforms.pack_columns import PackColumns
 from .transforms.pair_mirrored import PairMirrored
@@ -127,6 +129,12 @@ FOR_THREADS: tuple[ModulePass, ...] = (
 )
 """What runs at the end of `simplify` with `parallel=True`, and for devices."""
 
+ROW_BY_ROW: tuple[ModulePass, ...] = (
+    FinishRows(),  # the reverse sweep needs what one row was, not all of them
+)
+"""What runs before the plan of a gradient: not with `parallel=True`, and not for devices, where all rows that
+a step updates are updated at once."""
+
 POINT_BY_POINT: tuple[ModulePass, ...] = (
     EliminateCommon(),  # the rules of several ops ask for the same values
     FoldConstants(),
@@ -181,6 +189,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     PackColumns(),  # functions of steps pack as their nests do
     GatherSums(),  # the sums that are no products, and that no loop order helps
     TileRegisters(),  # loop orders are final; before unroll-and-jam, which does less
+    MergeAdditions(),  # maps are final; iterations that jam-maps runs at once add in their order
     JamMaps(),  # matrices lie as nests go through them; loops of one update are for unroll-and-jam
     UnrollAndJam(),  # innermost loops go along rows by now
     ScalarReplaceCarried(),  # bodies and directions of loops are final
@@ -218,6 +227,7 @@ FOR_CACHES = (
     ),
     *(
         TileRegisters,
+        MergeAdditions,
         JamMaps,
         UnrollAndJam,
         ScalarReplaceCarried,
@@ -267,7 +277,9 @@ PASSES: tuple[type[ModulePass], ...] = (
     FuseReductions,
     FuseAdjacentNests,
     DropArgumentFills,
+    FinishRows,
     LiftChoices,
+    MergeAdditions,
     PrivatizeCells,
     MoveConditions,
     PackColumns,

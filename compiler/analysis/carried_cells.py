@@ -131,6 +131,19 @@ def entered(block: Block, cell: SSAValue) -> tuple[bool, bool]:
     return reads_first, stored
 
 
+def leaves(block: Block, cell: SSAValue, value: SSAValue) -> bool:
+    """Whether the cell holds the value where a run of the block ends, if it does where that begins."""
+    holds = True
+    for op in block.ops:
+        if isinstance(op, memref.StoreOp) and op.memref is cell:
+            holds = op.value is value
+        elif touches(op, cell)[1]:
+            holds = False
+        elif op.regions and not is_whole_array(op):
+            holds = holds and all(leaves(inner, cell, value) for inner in blocks_of(op))
+    return holds
+
+
 def blocks_of(op: Operation) -> Iterator[Block]:
     if isinstance(op, scf.IfOp):
         yield from if_blocks(op)

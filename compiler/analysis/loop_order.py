@@ -21,11 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from ...dialects import array
 from ..rules import Access
-from .affine import Affine
+from .affine import Affine, Term
 from .dependence import Dependence, Problem
 
 
@@ -105,6 +105,14 @@ class Trips:
     count: Affine
     slope: int
     rest: Affine
+
+    def resolved(self, form: Affine, counter: SSAValue) -> Affine:
+        """A number of the inner loop, where the count is `slope * j + rest`, if not 0."""
+        symbols = list(self.count.terms)
+        if len(symbols) != 1 or not isinstance(symbols[0], Term) or self.count.constant:
+            return form
+        known = self.rest + Affine({counter: self.slope})
+        return form + (known - self.count) * form.terms.get(symbols[0], 0)
 
 
 @dataclass(frozen=True)

@@ -277,7 +277,9 @@ class ForwardSweep:
             return
         base = self.values[cast(Version, save.node).base]
         own = extents_of(base, emitter(target, save.at))
-        copy_into(base, self.slot(save, target, own), own, target, save.at)
+        places = [self.values[loop.induction] for loop in save.loops]
+        slot = state_at(self.segments[save], save, places, own, target)
+        copy_into(base, slot, own, target, save.at)
 
     def _copy_state(self, save: Save, target: Block) -> None:
         """The same where a stretch of iterations begins (`replays`)."""
@@ -291,7 +293,7 @@ class ForwardSweep:
         own = extents_of(base, inner_emit)
         shift = constant(every.bit_length() - 1, inner)
         place = inner_emit(arith.ShRUIOp(induction, shift))
-        state = state_at(self.segments[save], save, place, own, inner)
+        state = state_at(self.segments[save], save, [place], own, inner)
         copy_into(base, state, own, inner, save.at)
         inner.add_op(scf.YieldOp())
         branch = scf.IfOp(begins, [], [inner], [Block([scf.YieldOp()])])
@@ -358,12 +360,16 @@ def segment_slot(
 
 
 def state_at(
-    segment: SSAValue, save: Save, place: SSAValue, own: Sequence[SSAValue], target: Block
+    segment: SSAValue,
+    save: Save,
+    places: Sequence[SSAValue],
+    own: Sequence[SSAValue],
+    target: Block,
 ) -> SSAValue:
-    """One of the states that are kept of an array with the extents `own`."""
+    """One of the copies that are kept of an array with the extents `own`."""
     if not save.segment.by_columns:
-        return segment_slot(segment, [place], own, target)
-    return transpose(segment_slot(segment, [place], own[::-1], target), emitter(target, save.at))
+        return segment_slot(segment, places, own, target)
+    return transpose(segment_slot(segment, places, own[::-1], target), emitter(target, save.at))
 
 
 def copy_into(

@@ -149,6 +149,12 @@ class Replay:
     """The ops of the loop's body that run again."""
     arrays: frozenset[SSAValue]
     """Those that the clones have of their own: those with a state, and scratch arrays of an iteration."""
+    apart: bool = False
+    """Each iteration runs again by itself, from what was there before the loop (`replays_apart`)."""
+    final: frozenset[tuple[Operation, SSAValue]] = frozenset()
+    """What maps read of these arrays that nothing overwrites afterwards: read where the program left it."""
+    late: frozenset[Operation] = frozenset()
+    """What stores to these arrays behind all that is filled again: it does not store again."""
 
 
 @dataclass

@@ -64,6 +64,7 @@ from .plan import (
     Saved,
 )
 from .replays import replay_loops
+from .replays_apart import replay_apart
 from .segments import Margins, Segment, enclosing_loops, is_recomputable
 from .value_graph import ValueGraph, numbers_of
 from .versions import Version
@@ -85,6 +86,7 @@ def make_plan(function: func.FuncOp, activity: Activity, saves: str) -> Plan:
     if mode == "forbid" and plan.saves:
         raise forbidden(plan)
     if saves == "minimal":
+        replay_apart(plan, graph)
         replay_loops(plan, graph)
     return plan
 

@@ -28,6 +28,7 @@ from ..rules import Contents
 from .budget_receipt import Budget
 from .intervals import Number
 from .plan import Plan, Replay, Save
+from .replays_apart import SIDE_BY_SIDE
 from .rollback import Rolled, inverses
 from .saved_value import (
     SavedValue,
@@ -67,20 +68,24 @@ class RolledBack:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What is saved of some iterations of a loop only: the reverse sweep makes what is between them again."""
+    """What the reverse sweep makes again: of iterations between those that save it, or of each by itself."""
 
     name: str
     line: int
     """Where the value is read."""
     every: int
-    """It is saved in every so many-th iteration."""
+    """It is saved in every so many-th iteration; or before the loop, and made again for so many at once."""
     bytes: int | None
     """What so many iterations take, for the given arguments; None where that is known at run time only."""
     file: str
+    apart: bool = False
+    """It is saved before the loop."""
 
     def __str__(self) -> str:
-        size = in_bytes(self.bytes)
-        what = f"`{self.name}` is saved every {self.every} iterations and made again"
+        size, every = in_bytes(self.bytes), self.every
+        if self.apart:
+            return f"line {self.line}: `{self.name}` is made again, for {every} iterations at a time, {size}"
+        what = f"`{self.name}` is saved every {every} iterations and made again"
         return f"line {self.line}: {what}, {size} at a time"
 
 
@@ -301,11 +306,15 @@ def receipt_of(
 
 
 def replayed_value(save: Save, replay: Replay, sizes: Sizes) -> Replayed:
-    every = next(iter(replay.states.values())).segment.every
-    count = sizes.stretch(sizes.factors(save), every)
+    if replay.apart:  # each has as much memory as the longest
+        every, longest = SIDE_BY_SIDE, sizes.stretch(sizes.factors(save), 1)
+        count = None if longest is None else every * longest
+    else:
+        every = next(iter(replay.states.values())).segment.every
+        count = sizes.stretch(sizes.factors(save), every)
     size = None if count is None else bytes_of(save.element) * count
     at = line_of(reader_of(save)) or ("", 0, 0)
-    return Replayed(name_of(save), at[1], every, size, at[0])
+    return Replayed(name_of(save), at[1], every, size, at[0], replay.apart)
 
 
 def rolled_back(rolled: Rolled) -> Iterator[RolledBack]:

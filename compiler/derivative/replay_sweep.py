@@ -23,7 +23,8 @@ then no map waits for another that reads the array by another view.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import cast
 
@@ -36,7 +37,7 @@ from ...dialects import ad, array
 from ..analysis.affine import affine, extent
 from ..analysis.views import strip_views, views_between
 from ..rules import writes
-from ..rules.builders import extents_of, index, transfer, transpose
+from ..rules.builders import extents_of, index, transfer, whole_lines
 from ..rules.sweeps import PRIMAL
 from .forward_sweep import ForwardSweep, copy_hints, is_at_hand, state_at
 from .old_contents import OldContents
@@ -79,16 +80,9 @@ class ReplaySweep(ForwardSweep):
         super().__init__(plan, primal.forward.entry, Values(primal))
         self.sweep, self.primal, self.replay = sweep, primal, replay
         self.every = next(iter(replay.states.values())).segment.every
-        self._arrays: dict[Save, SSAValue] = {}
-        """Those a row of which is the segment of an iteration."""
-        for save in replay.saves:
-            base = self._array_saved_by(save)
-            if base is not None and not lies_in_rows(save, replay.loop):
-                self._arrays[save] = self._array_of_rows(base, save)
-                continue
-            self.tapes[save] = primal.forward.tapes[save] = primal.prologues.tape(save.at.location)
-            if lies_in_rows(save, replay.loop):
-                self._arrays[save] = self._rows_on_tape(save)
+        self.rows_of: dict[Save, SSAValue] = {}
+        """The arrays a row of which is the segment of an iteration."""
+        self.make_tapes()
         self._early: dict[Operation, list[Save]] = {}
         """Saves of old contents that are made before the op that reads them first."""
         self._copied: list[Save] = []
@@ -108,6 +102,22 @@ class ReplaySweep(ForwardSweep):
                 element = cell.memref.type.element_type
                 self.values[base] = primal.prologues.cell(element, cell.location)
         self._rebuild_views()
+
+    def make_tapes(self) -> None:
+        primal = self.primal
+        for save in self.replay.saves:
+            base = self._array_saved_by(save)
+            if base is not None and not lies_in_rows(save, self.replay.loop):
+                self.rows_of[save] = self._array_of_rows(base, save)
+                continue
+            self.tapes[save] = primal.forward.tapes[save] = primal.prologues.tape(save.at.location)
+            if lies_in_rows(save, self.replay.loop):
+                self.rows_of[save] = self._rows_on_tape(save)
+
+    @contextmanager
+    def blocks(self, trips: SSAValue) -> Generator[tuple[SSAValue, SSAValue | None]]:
+        """Around the loop over so many iterations: how many it has, and the first of these."""
+        yield trips, None
 
     def _array_saved_by(self, save: Save) -> SSAValue | None:
         """The array of which an iteration saves a part, once, where its rows have room for that."""
@@ -141,10 +151,17 @@ class ReplaySweep(ForwardSweep):
     def _copy_of(self, base: SSAValue, state: Save) -> SSAValue:
         """An array of the clones' own, before all stretches."""
         extents, emit = self._extents_of(base), self.sweep.emit
-        by_columns = state.segment.by_columns
-        copy = emit(array.AllocOp(extents[::-1] if by_columns else extents, state.element))
-        copy.name_hint = f"{base.name_hint or 'array'}_again"
-        return transpose(copy, emit) if by_columns else copy
+        by_columns, name = state.segment.by_columns, f"{base.name_hint or 'array'}_again"
+        if not by_columns:
+            copy = emit(array.AllocOp(extents, state.element))
+            copy.name_hint = name
+            return copy
+        rows, columns = extents
+        lines = [columns, whole_lines(rows, state.element, emit)]
+        copy = emit(array.AllocOp(lines, state.element))
+        copy.name_hint = name
+        zero, one = index(0, emit), index(1, emit)
+        return emit(array.ViewOp(copy, [zero, zero], [1, 0], extents, [one, one]))
 
     def _rows_on_tape(self, save: Save) -> SSAValue:
         """The rows of a save, one for each iteration of a stretch, before all stretches (`step-on-tape`)."""
@@ -168,7 +185,7 @@ class ReplaySweep(ForwardSweep):
         sweep = self.sweep
         emit, last = sweep.emit, index(self.every - 1, sweep.emit)
         place = emit(arith.AndIOp(induction, last))
-        self.primal.forward.rows |= {s: (rows, place) for s, rows in self._arrays.items()}
+        self.primal.forward.rows |= {s: (rows, place) for s, rows in self.rows_of.items()}
         is_last = emit(arith.CmpiOp(place, last, "eq"))
         is_first = emit(arith.CmpiOp(done, index(0, emit), "eq"))
         begins = emit(arith.OrIOp(is_last, is_first))
@@ -182,15 +199,20 @@ class ReplaySweep(ForwardSweep):
 
     def _fill(self, span: SSAValue, first: SSAValue, count: SSAValue) -> None:
         """Fill the tapes of so many iterations from `first` on."""
-        sweep, primal, loop = self.sweep, self.primal, self.replay.loop
+        sweep, primal = self.sweep, self.primal
         for base, state in self.replay.states.items():
             copy = self.values[base]
             extents = extents_of(copy, sweep.emit)
             segment = primal.forward.segments[state]
-            kept = state_at(segment, state, span, extents, sweep.block)
+            kept = state_at(segment, state, [span], extents, sweep.block)
             sweep.append(transfer(kept, copy, extents))
+        self.run_again(first, count)
+
+    def run_again(self, first: SSAValue, count: SSAValue) -> None:
+        """The updates of so many iterations."""
+        sweep, loop = self.sweep, self.replay.loop
         body = Block(arg_types=[IndexType()])
-        self.rows = {s: (rows, body.args[0]) for s, rows in self._arrays.items()}
+        self.rows = {s: (rows, body.args[0]) for s, rows in self.rows_of.items()}
         with sweep.at(body):
             counter = sweep.emit(arith.AddiOp(first, body.args[0]))
             counter.name_hint = loop.induction.name_hint
@@ -250,7 +272,8 @@ class ReplaySweep(ForwardSweep):
 
     def _clone_map(self, op: array.MapOp, target: Block) -> None:
         """A map that stores to replayed arrays alone, and saves."""
-        outs = [k for k, out in enumerate(op.outs) if strip_views(out) in self.replay.arrays]
+        late, arrays = op in self.replay.late, self.replay.arrays
+        outs = [k for k, out in enumerate(op.outs) if not late and strip_views(out) in arrays]
         saves = [(s, cast(SSAValue, s.node)) for s in self._saved_in_map.get(op, ())]
         saves += self._of_earlier.get(op, [])
         if not outs and (later := next_map(op, saves, self.replay.cloned)) is not None:
@@ -320,6 +343,9 @@ class ReplaySweep(ForwardSweep):
     def _source(self, op: array.MapOp, argument: BlockArgument, target: Block) -> SSAValue:
         """What a map reads: of old contents that are on the tape by now, those."""
         memory = op.ins[argument.index]
+        if (op, memory) in self.replay.final:
+            with self.primal.at_place(cast(Block, op.parent), target):
+                return self.primal.memref(memory, PRIMAL)
         for save in self._copied:
             if memory is cast(Overwritten, save.node).target and not comes_before(save.at, op):
                 return self.slot(save, target, [self.values[e] for e in op.extents])

@@ -90,6 +90,7 @@ def replay_loops(plan: Plan, graph: ValueGraph) -> None:
     """
     ops = plan.function.body.block.ops
     loops = [op for op in ops if isinstance(op, array.LoopOp) and can_be_replayed(op)]
+    loops = [loop for loop in loops if loop not in plan.replays]
     found = [one for loop in loops if (one := Finder(plan, graph, loop).find()) is not None]
     parts = not all(runs_whole_steps(replayed) for replayed, _ in found)
     plan.worth = 1 if parts else WORTH_WHOLE_STEPS
@@ -144,7 +145,7 @@ class Finder:
     def find(self) -> tuple[Replay, dict[Save, OwnSaves]] | None:
         found: dict[Save, OwnSaves] = {}
         for save in self.tapes:
-            own = own_saves(save, self.plan, self.graph, self.loop)
+            own = self._own_saves(save)
             before = set(self.cloned), set(self.arrays), dict(self.states)
             try:
                 if own is None:
@@ -155,7 +156,6 @@ class Finder:
             except Unavailable:
                 self.cloned, self.arrays, self.states = before
                 self._pending = []
-        self.every = EVERY if self._leaves_out() else WHOLE_STEPS
         if not found or not self.states or not self._pays(found):
             return None
         of_its_own = {base_of(save): save for save in found}
@@ -165,6 +165,10 @@ class Finder:
         return Replay(self.loop, states, saves, cloned, arrays), found
 
     # What is kept.
+
+    def _own_saves(self, save: Save) -> OwnSaves | None:
+        """What each iteration saves in place of a tape."""
+        return own_saves(save, self.plan, self.graph, self.loop)
 
     def _state(self, base: SSAValue, save: Save) -> Save:
         """What is kept of an array: its contents at the beginning of every so many-th iteration."""
@@ -212,6 +216,7 @@ class Finder:
         return own * nominal.trips(cast(Block, op.parent))
 
     def _pays(self, found: Mapping[Save, OwnSaves]) -> bool:
+        self.every = EVERY if self._leaves_out() else WHOLE_STEPS
         prices = self.graph.prices
         states = sum(
             prices.of_segment(self._state(base, save).segment) for base, save in self.states.items()
@@ -327,7 +332,7 @@ class Finder:
     def _compute_stored(self, op: array.MapOp) -> None:
         """What a map stores to replayed arrays; asked again when there are more of them."""
         for out, value in zip(op.outs, op.yielded, strict=True):
-            if strip_views(out) in self.arrays:
+            if strip_views(out) in self.arrays and not self._comes_too_late(op):
                 self._check(not stands_still(out))
                 self._touch(op, out)
                 self._compute(op, value)
@@ -372,13 +377,17 @@ class Finder:
             self.states[base] = self._now
         for op in self.loop.walk():
             for write in writes(op):
-                if base in alias.roots(write.memref):
+                if base in alias.roots(write.memref) and not self._comes_too_late(op):
                     self._check(strip_views(write.memref) is base)
                     self._check(isinstance(op, array.MapOp | memref.StoreOp))
                     self._keep(op)
                     self._touch(op, write.memref)
                     if isinstance(op, array.MapOp):
                         self._pending.append(lambda op=op: self._compute_stored(op))
+
+    def _comes_too_late(self, op: Operation) -> bool:
+        """Whether nothing that is replayed reads what an op stores."""
+        return False
 
     def _can_have_state(self, base: SSAValue) -> bool:
         """An array of the function's own, made before the loop or in each iteration, or an argument."""

@@ -18,6 +18,7 @@ arguments that may hold anything before. What is emitted for an op, its rule say
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any, cast
 
 from xdsl.dialects import arith, func, memref, scf
@@ -58,6 +59,7 @@ from .map_adjoint import MapAdjoint
 from .plan import Plan
 from .planner import make_plan
 from .primal_values import PrimalValues
+from .replay_apart_sweep import sweep_of
 from .replay_sweep import ReplaySweep
 from .replays import REPLAYABLE, REPLAYS
 from .same_bits import keep_same_bits
@@ -425,9 +427,15 @@ class ReverseSweep(Emission):
                 "the condition of this `while` changes memory that the gradient needs",
                 "compute what it needs in the loop's body",
             )
-        replay = self.plan.replays.get(op)
-        again = None if replay is None else ReplaySweep(self, replay)
+        again = sweep_of(self, self.plan.replays.get(op))
         trips = self.primal.get(op.trips)
+        with nullcontext((trips, None)) if again is None else again.blocks(trips) as (count, first):
+            self.reverse_iterations(op, count, first, again)
+
+    def reverse_iterations(
+        self, op: array.LoopOp, trips: SSAValue, first: SSAValue | None, again: ReplaySweep | None
+    ) -> None:
+        """So many iterations of a loop, from the `first` one on, by default that of the loop."""
         permutation = [cast(int, p) for p in self.alias.permutation(op)]
         inverse = [permutation.index(p) for p in range(len(permutation))]
         carried = list(op.body_carried)
@@ -440,6 +448,8 @@ class ReverseSweep(Emission):
             one = self.emit(arith.ConstantOp(IntegerAttr(1, IndexType())))
             last = self.emit(arith.SubiOp(trips, one))
             induction = self.emit(arith.SubiOp(last, body.args[0]))
+            if first is not None:
+                induction = self.emit(arith.AddiOp(first, induction))
             induction.name_hint = op.induction.name_hint
             if self.watched and isinstance(induction.owner, Operation):
                 induction.owner.attributes[ITERATION] = UnitAttr()

@@ -57,7 +57,7 @@ class SavedValues:
         )
         if save in self.primal.forward.rows:
             rows, place = self.primal.forward.rows[save]
-            row = self._part(rows, [place], counts, block)
+            row = self._view(rows, [place], counts, block)
             row.name_hint = f"{hint_of(save)}_saved"
             return row
         tape = self.primal.forward.tapes[save]
@@ -107,13 +107,13 @@ class SavedValues:
     def _slot(self, save: Save, block: Block, sizes: Sequence[SSAValue]) -> SSAValue:
         """The part of the segment that belongs to the current iteration."""
         loops = [self.primal.induction[loop] for loop in save.loops]
-        return self._part(self.segment(save), loops, sizes, block)
+        return self._view(self.segment(save), loops, sizes, block)
 
-    def _part(
-        self, whole: SSAValue, at: Sequence[SSAValue], sizes: Sequence[SSAValue], block: Block
+    def _view(
+        self, of: SSAValue, at: Sequence[SSAValue], sizes: Sequence[SSAValue], block: Block
     ) -> SSAValue:
         scratch = Block()
-        view = segment_slot(whole, at, sizes, scratch)
+        view = segment_slot(of, at, sizes, scratch)
         for op in list(scratch.ops):
             op.detach()
             self.prologues.append(block, op)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, IndexType, IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
@@ -74,6 +74,22 @@ def memory_in_order(
     zero, one = index(0, emit), index(1, emit)
     order = list(range(rank))[::-1]
     return emit(array.ViewOp(made, [zero] * rank, order, list(extents), [one] * rank))
+
+
+LINE, LONG = 64, 8
+"""The bytes of a cache line; rows of so many lines and more begin where a line does (`whole_lines`)."""
+
+
+def whole_lines(length: SSAValue, element: Attribute, emit: Emit) -> SSAValue:
+    """How far apart long rows lie that all begin where a cache line does: then no vector is in two lines."""
+    width = element.bitwidth // 8 if isinstance(element, AnyFloat) else LINE
+    if LINE % width or width == LINE:
+        return length
+    per = LINE // width
+    up, each = emit(arith.AddiOp(length, index(per - 1, emit))), index(per, emit)
+    whole = emit(arith.MuliOp(emit(arith.FloorDivSIOp(up, each)), each))
+    long = emit(arith.CmpiOp(length, index(LONG * per, emit), "sge"))
+    return emit(arith.SelectOp(long, whole, length))
 
 
 def transpose(matrix: SSAValue, emit: Emit) -> SSAValue:

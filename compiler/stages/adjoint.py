@@ -24,7 +24,7 @@ from ..derivative.reverse import activities_of, only_function
 from ..derivative.sanitize_derivatives import SanitizeDerivatives
 from ..derivative.sanitizer_marks import watch
 from ..derivative.symmetric import Symmetric
-from ..pass_order import BEFORE_ANOTHER, for_threads
+from ..pass_order import BEFORE_ANOTHER, ROW_BY_ROW, for_threads
 from ..print_ir import module_text
 from ..request import HESSIAN, JOINT, TANGENT, WITHIN_BUDGETS, Request
 from ..rules.calls import listed, private_functions
@@ -41,6 +41,8 @@ def prepare(c: Compilation) -> None:
     """What a plan of the reverse sweep is made of."""
     finals = c.final_arguments
     if c.request.mode not in TANGENT:
+        if not (c.request.options.parallel or c.request.options.device):
+            c.run(ROW_BY_ROW)
         last = None if finals is None else tuple(finals)
         c.run([RaiseRecurrences(tuple(c.active_arguments), last)])
         if c.request.options.opt >= 2:

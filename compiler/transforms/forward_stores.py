@@ -27,7 +27,8 @@ After::
     }
 
 Values flow into regions that do not write their memory, and past them; never out of them (for
-cells, promote_scalars does that). Elements written by whole-array ops are not forwarded.
+cells, promote_scalars does that). Elements written by whole-array ops are not forwarded. They flow into loops
+that leave a variable as they found it: what takes the cotangents of a sum is zero again after each iteration.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...dialects import array
+from ..analysis.carried_cells import is_cell, leaves
 from ..rules import evaluates_body
 from .memory_effects import Effects, MemoryEffects, Roots, functions
 
@@ -85,6 +87,17 @@ class Known:
             held = self.by_roots[others]
             self.by_roots[others] = {e: v for e, v in held.items() if are_apart(e, element)}
 
+    def left_by(self, loop: array.LoopOp) -> Known:
+        """The variables in which each iteration of a loop leaves what they held before."""
+        found = Known()
+        if loop.condition_block is not None:
+            return found
+        for roots, held in self.by_roots.items():
+            for element, value in held.items():
+                if is_cell(element[0]) and leaves(loop.body.block, element[0], value):
+                    found.put(element, roots, value)
+        return found
+
     def copy(self) -> Known:
         return Known({roots: dict(held) for roots, held in self.by_roots.items()})
 
@@ -111,13 +124,17 @@ def forward_in(block: Block, known: Known, effects: MemoryEffects) -> None:
 def forward_around(op: Operation, known: Known, effects: MemoryEffects) -> None:
     """Any other op: what it writes is forgotten, inside a loop already on entry."""
     of_op = effects.of(op)
+    kept = Known()
     if isinstance(op, array.LoopOp):
+        kept = known.left_by(op)
         known.forget(of_op)
+        known.by_roots |= kept.by_roots
     if op.regions and not evaluates_body(op):
         for region in op.regions:
             for block in region.blocks:
                 forward_in(block, known.copy(), effects)
     known.forget(of_op)
+    known.by_roots |= kept.by_roots
 
 
 def are_apart(a: Element, b: Element) -> bool:

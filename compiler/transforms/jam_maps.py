@@ -105,13 +105,12 @@ too short to be vectors, or too long for five to stay in the cache.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import AnyFloat, ModuleOp, UnitAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import AnyFloat, ModuleOp
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import array
@@ -119,21 +118,26 @@ from ...dialects.within import ops_of_kind
 from ..analysis.affine import Affine, Subscripts
 from ..analysis.carried_cells import cell_of, roles
 from ..analysis.footprint import Point, Range
-from ..analysis.in_place import stands_still
 from ..analysis.loop_order import AtLeast, Interchange, Jam, LoopOrder, Parts, legal, may_jam
-from ..analysis.views import is_memref
-from ..diagnostics import locate
 from ..rules import Access
 from ..rules.builders import element_of
-from ..rules.table import ADJOINT
-from .interchange import LoopPair, Writer, body_like, interchange, is_outside, loop_of, pair_of
-from .map_outputs import is_pure
+from .interchange import (
+    LoopPair,
+    interchange,
+    is_outside,
+    known_before,
+    pair_of,
+)
+from .jammed_maps import JammedMaps, Out, is_of_adjoint
 from .memory_effects import functions
 from .privatize_cells import uses_of
 from .run_upwards import run_upwards
-from .scalar_nests import ScalarNest, accesses_of
+from .scalar_nests import ScalarNest, accesses_of, inner_loops
 from .tile_registers import is_plain
-from .unroll_and_jam import TIMES, Jammed
+from .unroll_and_jam import TIMES
+
+WAYS = (Jam(from_end=False, ragged_first=False), Jam(from_end=True, ragged_first=True))
+"""What is tried: in the program's order, and as an adjoint goes, which comes to what is common last."""
 
 
 @dataclass(frozen=True)
@@ -177,20 +181,71 @@ class MapNest(ScalarNest):
         return isinstance(op, array.ViewOp) or super().movable(op)
 
     def rewrite(self) -> None:
-        pair = self.pair(self.loop)
-        length = None if pair is None else length_of(pair)
-        if pair is None or self.open or length is None or not is_outside(length, pair.outer):
-            return
-        if not self.shares(pair, pair.outer, pair.inner):
+        pair = self.of_rows()
+        if pair is not None and not self.shares(pair, pair.outer, pair.inner):
             pair = self.by_rows(pair)
         parts = None if pair is None else self.parts(pair)
         if pair is None or parts is None:
             return
-        way, k = Jam(from_end=False, ragged_first=False), Affine.of(pair.inner.induction)
-        same = (AtLeast(k, 0, k, 1), AtLeast(k, 1, k, 0))
-        apart = not self.order.any_meet(parts.inside, parts.inside, pair.outer, *same)
-        if apart and may_jam(way, TIMES, parts, self.order):
-            JammedMaps(pair, way, own_cells(pair)).build()
+        for way in WAYS:
+            added = self.added(way, pair)
+            if self.are_apart(way, parts, added) and may_jam(way, TIMES, parts, self.order):
+                JammedMaps(pair, way, own_cells(pair), added).build()
+                return
+
+    def are_apart(self, way: Jam, parts: Parts, added: set[Out]) -> bool:
+        """Whether no two iterations that share the maps meet in them, but where both add to one row."""
+        at, _ = way.place(parts)
+        same, inside = (AtLeast(at, 0, at, 1), AtLeast(at, 1, at, 0)), parts.inside
+        others = [a for a in inside if (a.op, a.memref) not in added]
+        adding = [a for a in inside if (a.op, a.memref) in added]
+        return not (
+            self.order.any_meet(inside, others, parts.outer, *same)
+            or self.order.any_meet(others, adding, parts.outer, *same)
+        )
+
+    def added(self, way: Jam, pair: LoopPair) -> set[Out]:
+        """The rows to which maps of the adjoint only add: for all iterations that share the map, the same."""
+        return {
+            (op, out)
+            for op in pair.inside
+            if isinstance(op, array.MapOp)
+            for out, kind, term in zip(op.outs, op.out_kinds, op.yielded, strict=True)
+            if kind == "add" and is_of_adjoint(term) and out not in op.ins
+            if op.outs.count(out) == 1 and self.is_shared(op, out, way, pair)
+        }
+
+    def is_shared(self, op: array.MapOp, row: SSAValue, way: Jam, pair: LoopPair) -> bool:
+        """Whether the row is certainly the same where iterations of the outer loop have one inner loop."""
+        if cell_of(row) is not None:
+            return False
+        outer, inner, trips = pair.outer, pair.inner, pair.trips
+        for dimension in self.dependence.region(Access(op, row, "read")).dimensions:
+            if isinstance(dimension, Range) and dimension.step is None:
+                return False
+            at = dimension.at if isinstance(dimension, Point) else dimension.start
+            at = trips.resolved(at, outer.induction)
+            across, along = (at.terms.get(o.induction, 0) for o in (outer, inner))
+            across += along * trips.slope if way.from_end else 0
+            moving = Affine({o.induction: at.terms.get(o.induction, 0) for o in (outer, inner)})
+            if across or not known_before(at - moving, outer):
+                return False
+        return True
+
+    def interchanged(self) -> LoopPair | None:
+        """The pair with its loops interchanged, where it did not go row by row already."""
+        pair = self.of_rows()
+        if pair is None or self.shares(pair, pair.outer, pair.inner):
+            return None
+        return self.by_rows(pair)
+
+    def of_rows(self) -> LoopPair | None:
+        """The loops, if all rows have one length."""
+        pair = self.pair(self.loop)
+        length = None if pair is None else length_of(pair)
+        if pair is None or self.open or length is None or not is_outside(length, pair.outer):
+            return None
+        return pair
 
     def by_rows(self, pair: LoopPair) -> LoopPair | None:
         """The pair with its loops interchanged, so that all that is done to a row is done before the next.
@@ -211,6 +266,7 @@ class MapNest(ScalarNest):
             turned is None
             or parts is None
             or not self.shares(turned, inner, turned.outer)
+            or not self.stays(turned, inner, turned.outer)
             or not legal(way, parts, self.order, turned=True)
         ):
             run_upwards(inner)
@@ -219,6 +275,8 @@ class MapNest(ScalarNest):
         interchange(turned, way)
         self.look_again()
         made = None if following is None else following.prev_op
+        while made is not None and not (isinstance(made, array.LoopOp) and inner_loops(made)):
+            made = made.prev_op  # what came behind the inner loop has a loop of its own
         assert isinstance(made, array.LoopOp)
         return pair_of(made, Subscripts())
 
@@ -227,13 +285,19 @@ class MapNest(ScalarNest):
         return LoopOrder(self.dependence, set())
 
     def shares(self, pair: LoopPair, still: array.LoopOp, moving: array.LoopOp) -> bool:
-        """Whether maps read a row that only one of the loops moves along, and store to others alone."""
+        """Whether maps read a row that only one of the loops moves along."""
         maps = [op for op in pair.inside if isinstance(op, array.MapOp)]
-        read = [self.moves(op, m, still, moving) for op in maps for m in op.ins]
+        return any(
+            self.moves(op, m, still, moving) == (False, True) for op in maps for m in op.ins
+        ) and any(self.moves(op, m, still, moving) == (True, False) for op in maps for m in op.outs)
+
+    def stays(self, pair: LoopPair, still: array.LoopOp, moving: array.LoopOp) -> bool:
+        """Whether maps store to no other rows than those that the other loop does not move along."""
+        maps = [op for op in pair.inside if isinstance(op, array.MapOp)]
         written = [
             self.moves(op, m, still, moving) for op in maps for m in op.outs if cell_of(m) is None
         ]
-        return (False, True) in read and {*written} == {(True, False)}
+        return {*written} == {(True, False)}
 
     def moves(
         self, op: array.MapOp, row: SSAValue, *loops: array.LoopOp
@@ -267,130 +331,13 @@ def length_of(pair: LoopPair) -> SSAValue | None:
 
 
 def own_cells(pair: LoopPair) -> set[SSAValue | None]:
-    """The cells that each iteration sets anew, of one loop or of what is beside it, and nothing else uses."""
+    """The cells that each iteration of one of the loops sets anew, and that nothing else reads."""
     loops = dict.fromkeys(roles(pair.outer), pair.outer)
     loops |= dict.fromkeys(roles(pair.inner), pair.inner)
     found = {**roles(pair.outer), **roles(pair.inner)}
     return {
         cell
         for cell, loop in loops.items()
-        if found[cell].name == "private" and all(loop.is_ancestor(op) for op in uses_of(cell))
+        if found[cell].name == "private"
+        and all(loop.is_ancestor(op) or isinstance(op, memref.StoreOp) for op in uses_of(cell))
     }
-
-
-class JammedMaps(Jammed):
-    """Writes the nest, with one map for those of four iterations."""
-
-    few_is_small = False
-
-    def __init__(self, pair: LoopPair, jam: Jam, cells: set[SSAValue | None]) -> None:
-        super().__init__(pair, jam)
-        self.cells = cells
-        self.own: dict[tuple[SSAValue, int], SSAValue] = {}
-        """The cells, and views of them, of each of the four iterations."""
-
-    def blocks(self) -> SSAValue:
-        """How many times four iterations there are."""
-        before = self.before
-        times = before.emit(arith.FloorDivSIOp(self.count, before.constant(TIMES)))
-        return before.emit(arith.MaxSIOp(times, before.constant(0)))
-
-    def common(self, first: SSAValue, count: SSAValue) -> array.LoopOp:
-        pair = self.pair
-        body, writer = body_like(pair.inner)
-        values = [
-            {pair.outer.induction: writer.sum(first, d), pair.inner.induction: body.args[0]}
-            for d in range(TIMES)
-        ]
-        for op in pair.inside:
-            for d, known in enumerate(values):
-                for operand in {o for o in op.operands if is_memref(o)}:
-                    known.setdefault(operand, self.cell(operand, d))
-            if isinstance(op, array.MapOp):
-                body.add_op(merged(op, values))
-            else:
-                self.copy(op, values, writer)
-        return loop_of(count, body, pair.inner)
-
-    def copy(
-        self, op: Operation, values: Sequence[dict[SSAValue, SSAValue]], writer: Writer
-    ) -> None:
-        """Copy an op for each of the iterations, and once for those for which it is the same."""
-        made: dict[tuple[SSAValue, ...], Operation] = {}
-        for known in values:
-            operands = tuple(known.get(o, o) for o in op.operands)
-            if operands in made and is_pure(op):
-                known.update(zip(op.results, made[operands].results, strict=True))
-                continue
-            writer.copy([op], known)
-            last = writer.block.last_op
-            assert last is not None
-            made[operands] = last
-
-    def cell(self, memref_: SSAValue, d: int) -> SSAValue:
-        """The memref in an iteration: of a scalar that each of them sets, its own."""
-        if cell_of(memref_) not in self.cells or not is_outside(memref_, self.pair.outer):
-            return memref_
-        if (memref_, d) not in self.own:
-            owner = memref_.owner
-            assert isinstance(owner, memref.AllocaOp | array.ViewOp)
-            source = owner.source if isinstance(owner, array.ViewOp) else None
-            made = owner.clone({} if source is None else {source: self.cell(source, d)})
-            made.results[0].name_hint = memref_.name_hint
-            self.before.insert(made)
-            self.own[memref_, d] = made.results[0]
-        return self.own[memref_, d]
-
-
-def merged(op: array.MapOp, values: Sequence[dict[SSAValue, SSAValue]]) -> array.MapOp:
-    """One map for that of all iterations, whose values these are."""
-    body = Block()
-    element: dict[SSAValue, SSAValue] = {}
-
-    def read(memref_: SSAValue) -> SSAValue:
-        if memref_ not in element:
-            element[memref_] = body.insert_arg(element_of(memref_), len(body.args))
-        return element[memref_]
-
-    computed: list[list[SSAValue]] = []
-    for known in values:
-        inside = dict(known)
-        for memref_, argument in zip(op.ins, op.body.block.args, strict=True):
-            inside[argument] = read(known.get(memref_, memref_))
-            inside[argument].name_hint = argument.name_hint
-        *computing, _ = op.body.block.ops
-        for inner in computing:
-            body.add_op(inner.clone(inside))
-        computed.append([inside.get(v, v) for v in op.yielded])
-    outs, kinds, yielded = list[SSAValue](), list[array.MapKind](), list[SSAValue]()
-    for k, (out, kind) in enumerate(zip(op.outs, op.out_kinds, strict=True)):
-        places = [known.get(out, out) for known in values]
-        terms = [each[k] for each in computed]
-        if len({*places}) == 1:
-            del places[1:]
-            while len(terms) > 1:
-                pairs = zip(terms[::2], terms[1::2], strict=True)
-                terms = [added(body, a, b, op.yielded[k], op) for a, b in pairs]
-        elif kind == "add" and not stands_still(out):
-            pairs = zip(places, terms, strict=True)
-            terms = [added(body, read(place), term, op.yielded[k], op) for place, term in pairs]
-            kind = "store"
-        outs += places
-        kinds += [kind] * len(places)
-        yielded += terms
-    end = array.YieldOp(yielded)
-    locate(end, op.location)
-    body.add_op(end)
-    made = array.MapOp([*op.extents], list(element), outs, kinds, body)
-    locate(made, op.location)
-    return made
-
-
-def added(body: Block, a: SSAValue, b: SSAValue, like: SSAValue, op: array.MapOp) -> SSAValue:
-    """A sum of the adjoint, where what is added is of it."""
-    made = arith.AddfOp(a, b)
-    if isinstance(like.owner, Operation) and ADJOINT in like.owner.attributes:
-        made.attributes[ADJOINT] = UnitAttr()
-    locate(made, op.location)
-    body.add_op(made)
-    return made.result

@@ -43,13 +43,23 @@ After::
       %1 = memref.dim %a, %0 : memref<?x?xf64>
       %2 = arith.constant 1 : index
       %3 = memref.dim %a, %2 : memref<?x?xf64>
-      %a_columns = array.alloc(%3, %1) : memref<?x?xf64>
-      %4 = array.view %a[%0, %0] dims [1, 0] extents(%3, %1) steps(%2, %2)
+      %4 = arith.constant 7 : index
+      %5 = arith.addi %1, %4 : index
+      %6 = arith.constant 8 : index
+      %7 = arith.floordivsi %5, %6 : index
+      %8 = arith.muli %7, %6 : index
+      %9 = arith.constant 64 : index
+      %10 = arith.cmpi sge, %1, %9 : index
+      %11 = arith.select %10, %8, %1 : index
+      %a_columns = array.alloc(%3, %11) : memref<?x?xf64>
+      %12 = array.view %a[%0, %0] dims [1, 0] extents(%3, %1) steps(%2, %2)
           : memref<?x?xf64> -> memref<?x?xf64, strided<[1, ?]>>
-      array.map(%3, %1) ins(%4 : memref<?x?xf64, strided<[1, ?]>>)
-          outs(%a_columns : memref<?x?xf64>) kinds ["store"] {
-      ^bb0(%5: f64):
-        array.yield %5 : f64
+      %13 = array.view %a_columns[%0, %0] dims [0, 1] extents(%3, %1) steps(%2, %2)
+          : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+      array.map(%3, %1) ins(%12 : memref<?x?xf64, strided<[1, ?]>>)
+          outs(%13 : memref<?x?xf64, strided<[?, 1]>>) kinds ["store"] {
+      ^bb0(%14: f64):
+        array.yield %14 : f64
       }
       %trips = array.loop %k to %n do {
         %p = array.view %a_columns[%k, %c0] dims [1] extents(%m) steps(%c1)
@@ -68,18 +78,20 @@ After::
         }
         array.yield
       }
-      %6 = array.view %a_columns[%0, %0] dims [1, 0] extents(%1, %3) steps(%2, %2)
+      %15 = array.view %a_columns[%0, %0] dims [1, 0] extents(%1, %3) steps(%2, %2)
           : memref<?x?xf64> -> memref<?x?xf64, strided<[1, ?]>>
-      array.map(%1, %3) ins(%6 : memref<?x?xf64, strided<[1, ?]>>)
+      array.map(%1, %3) ins(%15 : memref<?x?xf64, strided<[1, ?]>>)
           outs(%a : memref<?x?xf64>) kinds ["store"] {
-      ^bb0(%7: f64):
-        array.yield %7 : f64
+      ^bb0(%16: f64):
+        array.yield %16 : f64
       }
       func.return
     }
 
 A matrix that the function has made, and that a few maps outside of loops use otherwise, needs no copies.
 It is allocated by columns, and the others go through it as it lies.
+
+Long rows of the copy begin where cache lines do.
 
 It pays where a loop goes through all columns, one by one, and a loop in it comes back to them: the copies are
 as much work as two iterations of an inner loop.
@@ -108,14 +120,14 @@ from xdsl.rewriter import Rewriter
 
 from ...dialects import array
 from ...dialects.within import every_op, ops_of_kind
-from ..analysis.affine import Affine, Subscripts
+from ..analysis.affine import Affine, Subscripts, Term
 from ..analysis.alias import AliasAnalysis, enclosing_loops
 from ..analysis.in_place import stands_still
 from ..analysis.slabs import is_outside
 from ..analysis.views import strip_views
 from ..diagnostics import locate
 from ..rules import accesses
-from ..rules.builders import transfer
+from ..rules.builders import transfer, whole_lines
 from .hoist_checks import Before
 from .memory_effects import functions
 from .pack_columns import lies_by_rows, mark_sums
@@ -201,8 +213,10 @@ class Matrix:
         column = self.forms.affine(view.offsets[1])
         for loop in enclosing_loops(view):
             steps = abs(column.terms.get(loop.induction, 0))
-            if steps == 1 and loop.count is not None and self.forms.affine(loop.count) == all_:
-                yield loop
+            if steps == 1 and loop.count is not None:
+                count = self.forms.affine(loop.count)
+                if count == all_ or is_strip(count, loop, all_):
+                    yield loop
 
     def is_all(self) -> bool:
         """Whether nothing else in the nest touches the memory of the matrix, but copies of the whole."""
@@ -278,7 +292,8 @@ class Matrix:
     def lie_by_columns(self, made: array.AllocOp) -> None:
         before = Before(made)
         rows, width = made.extents
-        columns = array.AllocOp([width, rows], made.memref.type.element_type)
+        element = made.memref.type.element_type
+        columns = array.AllocOp([width, whole_lines(rows, element, before.emit)], element)
         columns.memref.name_hint = f"{made.memref.name_hint or 'matrix'}_columns"
         before.insert(columns)
         standing = across(columns.memref, [rows, width], before)
@@ -301,11 +316,16 @@ class Matrix:
         matrix, forms = self.matrix, self.forms
         assert isinstance(matrix.type, MemRefType)
         rows, width = (before.number(forms.extent(matrix, axis)) for axis in (0, 1))
-        made = array.AllocOp([width, rows], matrix.type.element_type)
+        element = matrix.type.element_type
+        made = array.AllocOp([width, whole_lines(rows, element, before.emit)], element)
         made.memref.name_hint = f"{matrix.name_hint or 'matrix'}_columns"
         before.insert(made)
-        lying = across(matrix, [width, rows], before)
-        self.insert([lying, transfer(lying.result, made.memref, [width, rows])], before.op)
+        lying, own = (
+            across(matrix, [width, rows], before),
+            along(made.memref, [width, rows], before),
+        )
+        copy = transfer(lying.result, own.result, [width, rows])
+        self.insert([lying, own, copy], before.op)
         if self.copies:
             standing = across(made.memref, [rows, width], before)
             self.insert([standing], before.op)
@@ -327,6 +347,19 @@ class Matrix:
             block.insert_op_before(op, anchor)
 
 
+def is_strip(count: Affine, loop: array.LoopOp, all_: Affine) -> bool:
+    """Whether a loop, with the one around it, goes through so many iterations, a few at a time."""
+    around = loop.parent_op()
+    terms = [(s, factor) for s, factor in count.terms.items()]
+    if not isinstance(around, array.LoopOp) or len(terms) != 1 or count.constant:
+        return False
+    (term, factor), counter = terms[0], around.induction
+    if not isinstance(term, Term) or (term.kind, factor) != ("min", 1):
+        return False
+    size = next((a.constant for a in term.args if a.is_constant), 0)
+    return size > 0 and all_ - Affine({counter: size}) in term.args
+
+
 def is_by_rows(value: SSAValue) -> bool:
     """Whether it is a matrix whose rows are contiguous."""
     assert isinstance(value.type, MemRefType)
@@ -338,6 +371,12 @@ def across(matrix: SSAValue, extents: Sequence[SSAValue], before: Before) -> arr
     """The matrix with its rows as columns."""
     zero, one = before.constant(0), before.constant(1)
     return array.ViewOp(matrix, [zero, zero], [1, 0], extents, [one, one])
+
+
+def along(matrix: SSAValue, extents: Sequence[SSAValue], before: Before) -> array.ViewOp:
+    """The matrix without what its rows are longer."""
+    zero, one = before.constant(0), before.constant(1)
+    return array.ViewOp(matrix, [zero, zero], [0, 1], extents, [one, one])
 
 
 def turned(view: array.ViewOp, columns: SSAValue) -> None:

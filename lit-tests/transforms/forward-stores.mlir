@@ -139,3 +139,97 @@ func.func @kept_when_a_call_stands_between(%a : memref<?xf64>, %x : f64, %i : in
   %y = memref.load %a[%i] : memref<?xf64>
   func.return %y : f64
 }
+
+// What takes the cotangents of a sum is zero when an iteration begins: the first, and all behind one.
+// CHECK-LABEL: @loops_that_leave_a_variable_as_it_was
+// CHECK:         array.loop %i to
+// CHECK-NEXT:      array.loop %j to
+// CHECK-NEXT:        arith.addf %zero, %y
+// CHECK:         func.return %zero
+func.func @loops_that_leave_a_variable_as_it_was(%y : f64, %x : memref<f64>, %n : index) -> f64 {
+  %cell = memref.alloca() : memref<f64>
+  %zero = arith.constant 0.0 : f64
+  memref.store %zero, %cell[] : memref<f64>
+  %trips = array.loop %i to %n do {
+    %trips_1 = array.loop %j to %n do {
+      %0 = memref.load %cell[] : memref<f64>
+      %1 = arith.addf %0, %y : f64
+      memref.store %1, %cell[] : memref<f64>
+      %2 = memref.load %cell[] : memref<f64>
+      memref.store %2, %x[] : memref<f64>
+      memref.store %zero, %cell[] : memref<f64>
+      array.yield
+    }
+    array.yield
+  }
+  %3 = memref.load %cell[] : memref<f64>
+  func.return %3 : f64
+}
+
+// One way through an iteration leaves something else.
+// CHECK-LABEL: @loads_where_a_branch_leaves_something_else
+// CHECK:         array.loop %i to
+// CHECK-NEXT:      memref.load %cell[]
+// CHECK:         memref.load %cell[]
+// CHECK-NEXT:    func.return
+func.func @loads_where_a_branch_leaves_something_else(%y : f64, %x : memref<f64>, %n : index, %c : i1) -> f64 {
+  %cell = memref.alloca() : memref<f64>
+  %zero = arith.constant 0.0 : f64
+  memref.store %zero, %cell[] : memref<f64>
+  %trips = array.loop %i to %n do {
+    %0 = memref.load %cell[] : memref<f64>
+    memref.store %0, %x[] : memref<f64>
+    memref.store %zero, %cell[] : memref<f64>
+    scf.if %c {
+      memref.store %y, %cell[] : memref<f64>
+    }
+    array.yield
+  }
+  %1 = memref.load %cell[] : memref<f64>
+  func.return %1 : f64
+}
+
+// A map adds to it, and nothing makes it zero again.
+// CHECK-LABEL: @loads_where_a_map_adds
+// CHECK:         array.loop %i to
+// CHECK-NEXT:      memref.load %cell[]
+// CHECK:         memref.load %cell[]
+// CHECK-NEXT:    func.return
+func.func @loads_where_a_map_adds(%a : memref<?xf64>, %x : memref<f64>, %n : index) -> f64 {
+  %cell = memref.alloca() : memref<f64>
+  %zero = arith.constant 0.0 : f64
+  %c0 = arith.constant 0 : index
+  %sum = array.view %cell[] dims [-1] extents(%n) steps(%c0) : memref<f64> -> memref<?xf64, strided<[0]>>
+  memref.store %zero, %cell[] : memref<f64>
+  %trips = array.loop %i to %n do {
+    %0 = memref.load %cell[] : memref<f64>
+    memref.store %0, %x[] : memref<f64>
+    array.map(%n) ins(%a : memref<?xf64>) outs(%sum : memref<?xf64, strided<[0]>>) kinds ["add"] {
+    ^bb0(%e : f64):
+      array.yield %e : f64
+    }
+    array.yield
+  }
+  %1 = memref.load %cell[] : memref<f64>
+  func.return %1 : f64
+}
+
+// Another value is left than the one before the loop.
+// CHECK-LABEL: @loads_where_another_value_is_left
+// CHECK:         array.loop %i to
+// CHECK-NEXT:      memref.load %cell[]
+// CHECK:         memref.load %cell[]
+// CHECK-NEXT:    func.return
+func.func @loads_where_another_value_is_left(%y : f64, %x : memref<f64>, %n : index) -> f64 {
+  %cell = memref.alloca() : memref<f64>
+  %zero = arith.constant 0.0 : f64
+  memref.store %zero, %cell[] : memref<f64>
+  %trips = array.loop %i to %n do {
+    %0 = memref.load %cell[] : memref<f64>
+    memref.store %0, %x[] : memref<f64>
+    memref.store %y, %cell[] : memref<f64>
+    array.yield
+  }
+  %1 = memref.load %cell[] : memref<f64>
+  func.return %1 : f64
+}

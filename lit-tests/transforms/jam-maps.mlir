@@ -386,3 +386,105 @@ func.func @kept_where_rows_are_stored_to_one_number(%a : memref<?x?xf64>, %q : m
   memref.store %v, %s[] : memref<f64>
   func.return
 }
+
+// An adjoint goes backwards, and comes to what the iterations have in common last: the rows behind are first,
+// one by one. All four add to one row of the shadow of q, in their order.
+// CHECK-LABEL: @adjoint_of_rows
+// CHECK:         array.loop
+// CHECK:           array.loop
+// CHECK:             array.loop
+// CHECK:               array.map(%m)
+// CHECK:           array.loop
+// CHECK:             [[to:%to_[0-9]+]] = array.view %q_bar[
+// CHECK-NOT:         array.view %q_bar[
+// CHECK:             array.map(%m) ins({{.*}}) outs([[to]], %row_1, %row_2, %row_3, %row_4 : {{.*}}) kinds ["store", "store", "store", "store", "store"] {
+// CHECK:         func.return
+func.func @adjoint_of_rows(%a_bar : memref<?x?xf64>, %q_bar : memref<?x?xf64>, %q : memref<?x?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %s to %n do {
+    %j = arith.subi %last, %s : index
+    %count = arith.maxsi %j, %c0 : index
+    %end = arith.subi %count, %c1 : index
+    %row = array.view %a_bar[%j, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    %trips_1 = array.loop %i to %count do {
+      %k = arith.subi %end, %i : index
+      %to = array.view %q_bar[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+      %by = array.view %q[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+      array.map(%m) ins(%row, %by : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) outs(%to, %row : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) kinds ["add", "add"] {
+      ^bb0(%x : f64, %y : f64):
+        %z = arith.mulf %x, %y {ad.adjoint} : f64
+        %w = arith.mulf %z, %y {ad.adjoint} : f64
+        array.yield %z, %w : f64, f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// The program's own sums keep the order of their terms.
+// CHECK-LABEL: @kept_where_primal_rows_are_added_up
+// CHECK:         array.loop %s to %n
+// CHECK:           array.loop %i to %count
+// CHECK-NOT:     array.loop
+// CHECK:         func.return
+func.func @kept_where_primal_rows_are_added_up(%a_bar : memref<?x?xf64>, %q_bar : memref<?x?xf64>, %q : memref<?x?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %s to %n do {
+    %j = arith.subi %last, %s : index
+    %count = arith.maxsi %j, %c0 : index
+    %end = arith.subi %count, %c1 : index
+    %row = array.view %a_bar[%j, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    %trips_1 = array.loop %i to %count do {
+      %k = arith.subi %end, %i : index
+      %to = array.view %q_bar[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+      %by = array.view %q[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+      array.map(%m) ins(%row, %by : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) outs(%to, %row : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) kinds ["add", "add"] {
+      ^bb0(%x : f64, %y : f64):
+        %z = arith.mulf %x, %y : f64
+        %w = arith.mulf %z, %y : f64
+        array.yield %z, %w : f64, f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// A row that is added to by all is read as well: the next iteration sees what the one before has added.
+// CHECK-LABEL: @kept_where_the_shared_row_is_read
+// CHECK:         array.loop %s to %n
+// CHECK:           array.loop %i to %count
+// CHECK-NOT:     array.loop
+// CHECK:         func.return
+func.func @kept_where_the_shared_row_is_read(%a_bar : memref<?x?xf64>, %q_bar : memref<?x?xf64>, %q : memref<?x?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %s to %n do {
+    %j = arith.subi %last, %s : index
+    %count = arith.maxsi %j, %c0 : index
+    %end = arith.subi %count, %c1 : index
+    %row = array.view %a_bar[%j, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    %trips_1 = array.loop %i to %count do {
+      %k = arith.subi %end, %i : index
+      %to = array.view %q_bar[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+      %by = array.view %q[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+      array.map(%m) ins(%to, %by : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) outs(%to, %row : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) kinds ["add", "add"] {
+      ^bb0(%x : f64, %y : f64):
+        %z = arith.mulf %x, %y {ad.adjoint} : f64
+        %w = arith.mulf %z, %y {ad.adjoint} : f64
+        array.yield %z, %w : f64, f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}

@@ -20,11 +20,13 @@ rng = np.random.default_rng(11)
 
 
 def projections(matrix):
+    """Each step changes the last column: none can be finished before the next begins."""
     a = matrix.copy()
     n = a.shape[1]
     q = np.zeros_like(a)
     r = np.zeros((n, n))
     for k in range(n):
+        a[:, n - 1] *= 0.9
         r[k, k] = np.sqrt(np.dot(a[:, k], a[:, k]))
         q[:, k] = a[:, k] / r[k, k]
         for j in range(k + 1, n):
