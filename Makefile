@@ -9,6 +9,7 @@ PART   ?= today/48
 MODES  ?= today/16
 ROWS   ?= today/3
 DEVICES ?= today/48
+SEEDS  ?= today
 REACH  ?= --cov=compiler/frontend --cov-report=term
 
 # Tests start hundreds of processes, which read compiled modules rather than compile them again.
@@ -42,7 +43,7 @@ bridges: $(VENV)/.dev $(VENV)/.bridges  ## The tests of mutad.torch and mutad.ja
 	$(BIN)/python -m benchmarks bridges
 
 generated: $(VENV)/.dev  ## Generated programs: the constructs in them, the lines of the frontend that they reach
-	$(BIN)/python -m pytest -q -n $(JOBS) tests/properties $(REACH)
+	$(BIN)/python -m pytest -q -n $(JOBS) --seeds=$(SEEDS) tests/properties $(REACH)
 
 sample: $(VENV)/.dev  ## A part of the gradient tests, another each day, for each level of x86-64 below this CPU's
 	for cpu in x86-64-v2 x86-64-v3; do \

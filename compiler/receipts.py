@@ -82,7 +82,7 @@ def for_values(request: Request, values: Sequence[Any] | None) -> Request:
         )
         made = plan_gradient(function, c.active_arguments, request.options.plan)
         long = long_plan(c, made, leaves) is not None
-        return replace(request, options=replace(request.options, long=long))
+        return replace(request, options=replace(request.options, long=int(long)))
 
 
 def simplify(request: Request) -> Compilation:

@@ -71,8 +71,10 @@ class Options:
     """What runs kernels: "sm_90" and the like, `EMULATED`, or `HOST_DRIVER`; without any there are none."""
     replays: bool = True
     """Gradients with long tapes may run updates again (`derivative.replays`)."""
-    long: bool = False
-    """Code for long tapes alone, beside that for short ones; the runtime asks for it where tapes are long."""
+    long: int = 0
+    """Code for long tapes alone, beside that for short ones; the runtime asks for it where tapes are long.
+
+    The number is one more than how many sites the other has, which come first in the table of both."""
     launched: bool = False
     """Kernels are launched through a driver, on arrays of its device; no user's choice."""
 

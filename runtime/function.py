@@ -174,7 +174,7 @@ class CompiledFunction(Generic[P, R]):
             return flat.compiled.inspect.shown(stage, *parts, wrt=names, plan=plan)
         latest = not args and not kwargs and bool(d.parameters)
         arguments, overlaps, positions, mode = self._key(args, kwargs, wrt, plan, latest=latest)
-        options = {**d.options, "long": latest and wrt is None and self._latest_is_long()}
+        options = {**d.options, "long": int(latest and wrt is None and self._latest_is_long())}
         asked = d.function, arguments, overlaps, mode, positions, options, d.era.captures
         values = None if latest else d.values_of(*args, **kwargs)
         if stage in (PAGE, FRAME):

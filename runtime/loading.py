@@ -42,7 +42,10 @@ def load(d: Dispatcher, key: Key, era: Era, values: Sequence[Any] | None) -> Spe
     arguments, overlaps, wrt, mode, lanes, guards, stretch, long = key
     from .fingerprint import place_of  # which loads what only the disk cache needs
 
-    options = {**d.options, "stretch": stretch, "lanes": lanes, "guards": guards, "long": long}
+    options = {**d.options, "stretch": stretch, "lanes": lanes, "guards": guards}
+    shorter = d.add(key._replace(long=False), era, None) if long else None
+    before: list[Any] = [] if shorter is None else shorter.metadata["sites"]
+    options["long"] = 0 if shorter is None else 1 + len(before)
     place = place_of(d.function, arguments, overlaps, mode, wrt, options)
     started = perf_counter()
     cached = disk_cache.read(place)
@@ -76,8 +79,8 @@ def load(d: Dispatcher, key: Key, era: Era, values: Sequence[Any] | None) -> Spe
         kernels = drivers.begun[driver].load(image)
         instead = {**instead, **engine.of_device(metadata, driver)}
         instead[device.KERNELS] = kernels.address
-    shorter = d.add(key._replace(long=False), era, None) if long else None
     if shorter is not None:
+        metadata = {**metadata, "sites": [*before, *metadata["sites"]]}
         assert shorter.library.whole is not None
         instead = {**instead, engine.WHOLE: shorter.library.whole}
     library = engine.load(

@@ -232,29 +232,32 @@ def metered(
     arguments, era = dispatcher.arguments_of(values), dispatcher.era
     meter = Meter()
 
-    def loaded(shorter: engine.Library | None) -> Specialization:
+    def loaded(shorter: Specialization | None) -> Specialization:
         """The code; for long tapes where that for short ones is given."""
-        options = {**dispatcher.options, "lanes": lanes, "long": shorter is not None}
+        options = {**dispatcher.options, "lanes": lanes, "long": 0}
+        if shorter is not None:
+            options["long"] = 1 + len(shorter.metadata["sites"])
         object_code, metadata = dispatcher.compiler.compile(
             dispatcher.function, arguments, overlaps, mode, active, options, era.captures
         )
         shared = shared_code(dispatcher, metadata)
         instead = meter.symbols()
-        if shorter is not None and shorter.whole is not None:
-            instead[engine.WHOLE] = shorter.whole
+        if shorter is not None and shorter.library.whole is not None:
+            instead[engine.WHOLE] = shorter.library.whole
+            metadata = {**metadata, "sites": [*shorter.metadata["sites"], *metadata["sites"]]}
         name = dispatcher.function.__name__
         library = engine.load(object_code, metadata, name, instead, *shared)
-        library.shorter = shorter
+        library.shorter = None if shorter is None else shorter.library
         found = Specialization(library, metadata, active, {})
         for kind in metadata["entries"]:
             following = made_anew if metadata["retries"] else dispatcher.disagree
             link = link_of(dispatcher, found, era, following)
-            link.longer = partial(lengthened, kind, library)
+            link.longer = partial(lengthened, kind, found)
             link.proved = True
             found.direct[kind] = library.function(kind, link, "")
         return found
 
-    def lengthened(kind: str, shorter: engine.Library, *args: Any, **kwargs: Any) -> Any:
+    def lengthened(kind: str, shorter: Specialization, *args: Any, **kwargs: Any) -> Any:
         return loaded(shorter).direct[kind](*args, **kwargs)
 
     return meter, loaded(None)

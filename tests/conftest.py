@@ -77,10 +77,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="K/N",
         help="of the gradient programs that run as kernels, too, the K-th of N parts",
     )
+    parser.addoption(
+        "--seeds",
+        metavar="K",
+        help="generated programs of the K-th run; `today`: other ones each day",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     Turns.part = part_of(config, "--modes") or Turns.part
+    Turns.seeds = run_of(config)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -155,6 +161,15 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     for option in ("--part", "--modes", "--rows", "--devices"):
         if (part := part_of(config, option)) is not None:
             terminalreporter.write_line(f"this was {option}={part[0]}/{part[1]}")
+    if Turns.seeds:
+        terminalreporter.write_line(f"this was --seeds={Turns.seeds}")
+
+
+def run_of(config: pytest.Config) -> int:
+    """Which run of generated programs it is; on one day each of four versions of Python has one."""
+    which = config.getoption("--seeds") or "0"
+    today = 4 * date.today().toordinal() + sys.version_info.minor % 4
+    return today if which == "today" else int(which)
 
 
 def part_of(config: pytest.Config, option: str) -> tuple[int, int] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from generated import seeds_of
 from turns import Turns, has_turn
 
 NAMES = [f"tests/gradients/test_{k % 7}.py::test[{k}]" for k in range(300)]
@@ -21,3 +22,20 @@ def test_each_name_has_its_turn_in_one_part(monkeypatch: pytest.MonkeyPatch) -> 
 def test_without_parts_everything_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Turns, "part", (0, 1))
     assert all(map(has_turn, NAMES))
+
+
+def test_each_run_has_seeds_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MUTAD_ANY", raising=False)
+    taken: list[int] = []
+    for run in range(4):
+        monkeypatch.setattr(Turns, "seeds", run)
+        taken += seeds_of("MUTAD_ANY", "0:6")
+    assert taken == [*range(24)]
+
+
+def test_seeds_that_are_asked_for_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Turns, "seeds", 1000)
+    monkeypatch.setenv("MUTAD_ANY", "17:18")
+    assert [*seeds_of("MUTAD_ANY", "0:6")] == [17]
+    monkeypatch.setenv("MUTAD_ANY", "3")
+    assert [*seeds_of("MUTAD_ANY", "0:6")] == [0, 1, 2]

@@ -330,6 +330,10 @@ class KernelState:
 
     # Leaving.
 
+    def begin_sites(self, number: int) -> None:
+        """Let sites have numbers from this one on."""
+        self.sites += [{} for _ in range(number - len(self.sites))]
+
     def site(self, op: Operation, **what: Any) -> int:
         """The number of the op's entry in the site table."""
         found = self.site_numbers.get(op)

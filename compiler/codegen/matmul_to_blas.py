@@ -55,6 +55,8 @@ def lower_matmul(state: KernelState, op: array.MatmulOp) -> None:
         a, b, c = b.transposed, a.transposed, c.transposed
     integers = [a.extents[0], a.extents[1], b.extents[1]]
     vector = "column" if integers[2] == "1" else "row" if integers[0] == "1" else ""
+    if lanes_of(c.element) > 1:
+        vector = ""  # their numbers side by side are a matrix
     function = product_function(state, c.element, vector)
     shown = ["ptr %ctx", *(f"i64 {n}" for n in integers)]
     for d in (a, b, c):
@@ -81,7 +83,7 @@ def product_function(state: KernelState, element: Attribute, vector: str = "") -
         state.functions[function] = MatmulWriter(state, number, function, vector).write()
     if lanes == 1:
         return function
-    wide = f"mutad_matmul_wide_{type_}_{lanes}{vector}"
+    wide = f"mutad_matmul_wide_{type_}_{lanes}"
     if wide not in state.functions:
         state.functions[wide] = VectorProduct(state, element, function).write(wide)
     return wide

@@ -33,23 +33,29 @@ def kernel_text(
     subject: Subject | None = None,
     *,
     shares: bool = False,
+    sites: int = 0,
 ) -> KernelText:
     """The kernel for the one function of `module`; it `shares` libraries with others of the process.
 
+    So many `sites` are those of a kernel that it calls, and come before its own.
     `memory` says where it has its memory from; `subject` what to call it in debug metadata, if any is wanted.
     A function that computes the bytes of its work area is `@kernel_work_size`, of the same parameters.
     """
     public, private = functions_of(module)
     kernels = [f for f in public if SIZES not in f.attributes]
     spread = any(map(takes_spread, kernels))
-    before, state = private_text(private, options, memory, subject, spread=spread, shares=shares)
+    before, state = private_text(
+        private, options, memory, subject, spread=spread, shares=shares, sites=sites
+    )
     if spread:
         before.append([SPREAD])
     if len(kernels) == 2 or activation.LONGEST in kernels[0].attributes:
-        return either_text(kernels, public[0], before, state, options, subject, spread, shares)
+        writers = kernels, public[0], before, state, options, subject
+        return either_text(*writers, spread=spread, shares=shares, sites=sites)
     (function,) = kernels
     writer = writer_for(memory)(function, options, name, state, memory=memory, subject=subject)
     writer.state.spread, writer.state.shares = spread, shares
+    writer.state.begin_sites(sites)
     definitions = [*before, writer.write()]
     for size in (f for f in public if SIZES in f.attributes):
         beside = KernelWriter(size, options, f"{name}_{SIZES}", writer.state)
@@ -82,8 +88,10 @@ def either_text(
     state: KernelState | None,
     options: CodegenOptions,
     subject: Subject | None,
+    *,
     spread: bool,
     shares: bool,
+    sites: int,
 ) -> KernelText:
     """Two kernels of one signature, and `@kernel`: the first where its tapes hold no more than the budget.
 
@@ -97,6 +105,7 @@ def either_text(
     for function, name in zip((size, *kernels), (f"kernel_{SIZES}", *names), strict=True):
         writers.append(KernelWriter(function, options, name, state, subject=subject))
         writers[-1].state.spread, writers[-1].state.shares = spread, shares
+        writers[-1].state.begin_sites(sites)
         state, lines = writers[-1].state, writers[-1].write()
         definitions.append(lines if function in kernels else [without_lines(p) for p in lines])
     state = writers[-1].state
@@ -179,6 +188,7 @@ def private_text(
     *,
     spread: bool = False,
     shares: bool = False,
+    sites: int = 0,
 ) -> tuple[list[list[str]], KernelState | None]:
     """The definitions of private functions, and the state that the kernels go on with."""
     definitions: list[list[str]] = []
@@ -188,5 +198,6 @@ def private_text(
         writer = ActivationWriter(function, options, name, state, None, memory, subject)
         state = writer.state
         state.spread, state.shares = spread, shares
+        state.begin_sites(sites)
         definitions.append(writer.write())
     return definitions, state

@@ -63,7 +63,7 @@ def adjoint(c: Compilation) -> None:
         cotangents_at_once(r),
         fresh=r.mode in (*HESSIAN, "gradient"),
         tape=r.options.longest_tape if r.mode in JOINT else None,
-        long=r.options.long,
+        long=bool(r.options.long),
     )
     match r.mode:
         case "tangent" | "tangent-alone":

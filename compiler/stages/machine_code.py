@@ -39,8 +39,13 @@ def llvm(c: Compilation) -> None:
         with c.around(ReserveTapes(), c.module):
             reserve_tapes(c.module, built.assumed)
     shares = not r.options.launched
-    write = split_text if r.mode == "vjp" else kernel_text
-    c.kernel = write(c.module, r.options, memory=memory, subject=subject, shares=shares)
+    if r.mode == "vjp":
+        c.kernel = split_text(c.module, r.options, memory, subject, shares=shares)
+    else:
+        sites = sites_before(c)
+        c.kernel = kernel_text(
+            c.module, r.options, memory=memory, subject=subject, shares=shares, sites=sites
+        )
     if shares:
         c.kernel = c.kernel.beside_library()
     function = last_function(c.module)
@@ -146,7 +151,7 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
     from ..codegen.streaming import repeats, streams
 
     return {
-        "sites": c.kernel.sites,
+        "sites": c.kernel.sites[sites_before(c) :],
         "results": c.built.results,
         "written": list(c.built.written),
         "assumed": c.built.assumed,
@@ -174,6 +179,11 @@ def is_short(c: Compilation) -> bool:
     """Whether the code is for short tapes alone."""
     attributes = last_function(c.module).attributes
     return activation.LONGEST in attributes and activation.CHECKPOINTED not in attributes
+
+
+def sites_before(c: Compilation) -> int:
+    """How many sites the kernel has that this one calls."""
+    return max(c.request.options.long - 1, 0)
 
 
 def retries(module: ModuleOp) -> bool:

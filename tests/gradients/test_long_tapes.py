@@ -45,6 +45,19 @@ def raises_late(x, w):
     return (s * s).sum() + (x * x).sum()
 
 
+def raises_at_the_end(x, w):
+    if w[0] < 0.0:
+        raise ValueError("negative")
+    s = np.zeros(w.size)
+    for k in range(w.size):
+        s[k] = np.dot(x, x) * w[k]
+        x -= s[k] * x
+        if s[k] < 0.0:
+            raise ArithmeticError("no norm")
+    s[w.size] = 0.0
+    return (s * s).sum() + (x * x).sum()
+
+
 def roots(x, w):
     """At 0 the root's derivative is infinite, times 0: strong zeros need their guards."""
     y = np.sqrt(x) * x
@@ -186,6 +199,27 @@ def test_exceptions_leave_arrays_as_python_does(length):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
 
 
+def test_exceptions_of_long_tapes_that_are_kept(monkeypatch):
+    """Where it does not pay to run updates again, the code for short tapes runs, and says where it raises."""
+    x, w = arguments(LONG)
+    expected = whole(deflate).grad(x, w)
+    monkeypatch.setattr(replays, "AGAIN", 1000)
+    f = compiled(raises_at_the_end)
+    theirs, mine = x.copy(), x.copy()
+    with pytest.raises(IndexError) as plain:
+        raises_at_the_end(theirs, w)
+    with pytest.raises(IndexError) as found:
+        f.grad(mine, w)
+    assert kinds(f) == [False, True]
+    np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+    lines = [info.traceback[-1].lineno for info in (plain, found)]
+    assert lines[0] == lines[1]
+    f = compiled(deflate)
+    np.testing.assert_array_equal(f.grad(x, w), f.grad(x, w))
+    np.testing.assert_allclose(f.grad(x, w), expected, rtol=1e-9)
+    assert kinds(f) == [False, True]
+
+
 @pytest.mark.parametrize("first", [SHORT, LONG])
 def test_guards_that_turn_out_to_be_needed(first):
     f, other = compiled(roots), whole(roots)
@@ -207,7 +241,7 @@ def test_two_callers_at_once_compile_it_once(monkeypatch):
     plain = compiler.compile
 
     def noting(self, *given, **named):
-        asked.append(given[5]["long"])
+        asked.append(bool(given[5]["long"]))
         return plain(self, *given, **named)
 
     monkeypatch.setattr(compiler, "compile", noting)

@@ -74,7 +74,7 @@ def test_kernels_compute_what_the_cpu_does(kind: str, seed: int) -> None:
         assert kind != "row", "rows of whole arrays are programs of a device"
         return
     same(found, wanted)
-    looks = seed == 0 or "MUTAD_KERNELS" in os.environ
+    looks = seed % 2 == 0 or "MUTAD_KERNELS" in os.environ
     with watched() if looks else strict(), assembled(f"{kind} {seed}"):
         there = on_device(program.arguments())
         there_bar = None if bar is None else on_device(bar)

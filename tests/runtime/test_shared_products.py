@@ -94,6 +94,20 @@ def test_columns_and_rows(vector):
             np.testing.assert_allclose(f.grad(x, y), 2 * (x @ y) @ y.T, rtol=1e-12)
 
 
+@pytest.mark.parametrize("opt", [1, 3])
+def test_columns_and_rows_of_several_tangents(opt):
+    """Of a column of vectors, their numbers side by side are a matrix."""
+    a, x = rng.random((6, 5)), rng.random(5)
+    for f in (lambda a, x: (a @ x) ** 2, lambda a, x: (x @ a[:5, :5]) ** 2):
+        compiled = compile(f, grad=True, cache=False, opt=opt)
+        dots = rng.random((3, *a.shape)), rng.random((3, *x.shape))
+        value, many = compiled.jvp(a, x, tangents={"a": dots[0], "x": dots[1]}, batch=3)
+        np.testing.assert_allclose(value, f(a, x), rtol=1e-12)
+        for lane in range(3):
+            one = {"a": dots[0][lane].copy(), "x": dots[1][lane].copy()}
+            np.testing.assert_allclose(many[lane], compiled.jvp(a, x, tangents=one)[1], rtol=1e-12)
+
+
 def test_their_memory_is_counted():
     a, b = rng.random((60, 60)), rng.random((60, 60))
     found = measure_gradient(compile(packed, grad=True, cache=False), a, b)

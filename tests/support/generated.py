@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from turns import Turns
+
 USED: Counter[str] = Counter()
 """How many generated programs of this process had each construct of Python's grammar."""
 
@@ -28,9 +30,14 @@ def function_of(source: str, name: str, names: dict[str, Any] | None = None) -> 
 
 
 def seeds_of(variable: str, in_ci: str) -> range:
-    """The seeds that a variable of the environment asks for: `2000` programs, or those from `5000:6000`."""
-    first, _, last = os.environ.get(variable, in_ci).rpartition(":")
-    return range(int(first or 0), int(last))
+    """The seeds that a variable of the environment asks for: `2000` programs, or those from `5000:6000`.
+
+    Else as many as are `in_ci`, with `--seeds` other ones each day. A test's name has its seed.
+    """
+    asked = os.environ.get(variable)
+    first, last = (int(n or 0) for n in (asked or in_ci).rpartition(":")[::2])
+    moved = 0 if asked else Turns.seeds * (last - first)
+    return range(first + moved, last + moved)
 
 
 class Drawn:

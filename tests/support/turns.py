@@ -9,6 +9,8 @@ class Turns:
     """The part of this run: the K-th of N. Without `--modes` it is everybody's turn."""
 
     part: tuple[int, int] = (0, 1)
+    seeds: int = 0
+    """Which of the runs of generated programs this is: each has seeds of its own (`--seeds`)."""
 
 
 def has_turn(name: str) -> bool:
