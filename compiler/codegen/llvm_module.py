@@ -145,10 +145,11 @@ def options_of(vectorized: Vectorized) -> Generator[None]:
 
     Ordered reductions: the terms of a sum that must stay in order (`total += math.sqrt(v)`) are computed as
     vectors, and added one by one; LLVM itself does so on other CPUs than x86. Tail folding: loops of few
-    trips would be vectorized under masks. Access versioning: see `SPREAD`. (The same for every target: an
-    option that was set once overrides what LLVM would do for a CPU.) Each takes a while to set: where nothing
-    becomes vectors none is. Unswitching: a loop with a condition that is the same in each iteration would be
-written twice; ours have versions of their own (`map_nest`, `hoist_checks`), and what is left is cold.
+    trips would be vectorized under masks. Access versioning: see `SPREAD`. Unswitching: a loop with a
+    condition that is the same in each iteration would be written twice; ours have versions of their own
+    (`map_nest`, `hoist_checks`), and what is left is cold. (The same for every target: an option that was set
+    once overrides what LLVM would do for a CPU.) Each takes a while to set: where nothing becomes vectors
+    none is.
     """
     if not vectorized.anything:
         yield
