@@ -143,14 +143,6 @@ WITHOUT_REDUCTION = {"-disable-lsr": "true"}
 def options_of(vectorized: Vectorized) -> Generator[None]:
     """What follows is optimized with these options; they are LLVM's, not ours alone, and reset afterwards.
 
-<<<<<<< HEAD
-        Ordered reductions: the terms of a sum that must stay in order (`total += math.sqrt(v)`) are computed as
-        vectors, and added one by one; LLVM itself does so on other CPUs than x86. Tail folding: loops of few
-        trips would be vectorized under masks. Access versioning: see `SPREAD`. (The same for every target: an
-        option that was set once overrides what LLVM would do for a CPU.) Each takes a while to set: where nothing
-        becomes vectors none is. Unswitching: a loop with a condition that is the same in each iteration would be
-    written twice; ours have versions of their own (`map_nest`, `hoist_checks`), and what is left is cold.
-=======
     Ordered reductions: the terms of a sum that must stay in order (`total += math.sqrt(v)`) are computed as
     vectors, and added one by one; LLVM itself does so on other CPUs than x86. Tail folding: loops of few
     trips would be vectorized under masks. Access versioning: see `SPREAD`. Unswitching: a loop with a
@@ -158,7 +150,6 @@ def options_of(vectorized: Vectorized) -> Generator[None]:
     (`map_nest`, `hoist_checks`), and what is left is cold. (The same for every target: an option that was set
     once overrides what LLVM would do for a CPU.) Each takes a while to set: where nothing becomes vectors
     none is.
->>>>>>> h-C
     """
     if not vectorized.anything:
         yield
