@@ -85,10 +85,14 @@ class Options:
         return "fewest" if bytes_alone and self.saves == "minimal" else self.saves
 
     @property
+    def on_host(self) -> bool:
+        """Whether the CPU computes, not a device."""
+        return not (self.device or self.launched)
+
+    @property
     def longest_tape(self) -> int | None:
         """How many bytes a gradient must save more than one that runs updates again; None: there is none."""
-        on_host = not (self.device or self.launched)
-        may = self.replays and on_host and self.memory is None and not self.sanitize
+        may = self.replays and self.on_host and self.memory is None and not self.sanitize
         return LONGEST_TAPE if may else None
 
     @property

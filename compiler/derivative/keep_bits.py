@@ -72,11 +72,18 @@ def goes_side_by_side(independence: Independence, loop: array.LoopOp) -> bool:
 
 
 def keep_same_bits_again(module: ModuleOp) -> None:
-    """What is marked in one copy is marked in all, and in what its derivatives compute."""
-    ops = every_op(module)
-    marked = {op.location for op in ops if AGAIN in op.attributes} - {UnknownLoc()}
-    if not marked:
-        return
+    """Steps within a budget run more than twice: what is marked in one copy is marked in all."""
+    ops = [op for op in every_op(module) if is_transcendental(op)]
+    marked = {(op.name, op.location) for op in ops if AGAIN in op.attributes}
     for op in ops:
-        if is_transcendental(op) and op.location in marked:
+        if (op.name, op.location) in marked:
+            op.attributes[AGAIN] = UnitAttr()
+
+
+def keep_bits_of_derivatives(module: ModuleOp) -> None:
+    """What the derivatives of marked functions compute is marked, too."""
+    ops = [op for op in every_op(module) if is_transcendental(op)]
+    marked = {op.location for op in ops if AGAIN in op.attributes} - {UnknownLoc()}
+    for op in ops:
+        if op.location in marked:
             op.attributes[AGAIN] = UnitAttr()

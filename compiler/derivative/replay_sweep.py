@@ -34,6 +34,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from ...dialects import ad, array
+from ...dialects.within import ops_of_kind
 from ..analysis.affine import affine, extent
 from ..analysis.views import strip_views, views_between
 from ..rules import writes
@@ -97,10 +98,10 @@ class ReplaySweep(ForwardSweep):
                 self._pushed_before.setdefault(reader, []).append(save)
         for base, state in replay.states.items():
             self.values[base] = self._copy_of(base, state)
-        for base in replay.arrays:
-            if isinstance(cell := base.owner, memref.AllocaOp):
+        for cell in ops_of_kind(plan.function, memref.AllocaOp):
+            if cell.memref in replay.arrays:
                 element = cell.memref.type.element_type
-                self.values[base] = primal.prologues.cell(element, cell.location)
+                self.values[cell.memref] = primal.prologues.cell(element, cell.location)
         self._rebuild_views()
 
     def make_tapes(self) -> None:
@@ -226,7 +227,8 @@ class ReplaySweep(ForwardSweep):
         for op in loop.walk():
             for memory in (o for o in op.operands if isinstance(o.type, MemRefType)):
                 base = strip_views(memory)
-                if op not in self.replay.cloned or base not in self.replay.states:
+                own = base in self.replay.states or isinstance(base.owner, memref.AllocaOp)
+                if op not in self.replay.cloned or not own or base not in self.replay.arrays:
                     continue
                 for view in reversed(views_between(memory, base)):
                     if not is_inside(view.results[0], loop):

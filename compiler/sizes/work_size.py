@@ -41,6 +41,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import activation, ad, array
+from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis, if_blocks
 from ..analysis.effects import is_private
 from ..codegen.entries.guard import Form
@@ -141,9 +142,19 @@ def measure_work(
 
 def clean(function: func.FuncOp) -> None:
     module = ModuleOp([function])
+    drop_abandoned(module)
     for one in CLEAN:
         one.apply(Context(), module)
     function.detach()
+
+
+def drop_abandoned(module: ModuleOp) -> None:
+    """Let go of ops in blocks that were begun and left (a branch whose sides turned out alike)."""
+    for op in every_op(module):
+        for result in op.results:
+            for user in [use.operation for use in result.uses]:
+                if not module.is_ancestor(user):
+                    user.drop_all_references()
 
 
 def read_by(function: func.FuncOp) -> Iterable[Read]:

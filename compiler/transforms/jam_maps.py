@@ -189,7 +189,8 @@ class MapNest(ScalarNest):
             return
         for way in WAYS:
             added = self.added(way, pair)
-            if self.are_apart(way, parts, added) and may_jam(way, TIMES, parts, self.order):
+            apart = not self.takes_turns(added) and self.are_apart(way, parts, added)
+            if apart and may_jam(way, TIMES, parts, self.order):
                 JammedMaps(pair, way, own_cells(pair), added).build()
                 return
 
@@ -202,6 +203,13 @@ class MapNest(ScalarNest):
         return not (
             self.order.any_meet(inside, others, parts.outer, *same)
             or self.order.any_meet(others, adding, parts.outer, *same)
+        )
+
+    def takes_turns(self, added: set[Out]) -> bool:
+        """Whether two maps of an iteration add to one row: then iterations would not add one by one."""
+        alias = self.dependence.alias
+        return any(
+            a is not b and alias.may_alias(one, other) for a, one in added for b, other in added
         )
 
     def added(self, way: Jam, pair: LoopPair) -> set[Out]:

@@ -488,3 +488,39 @@ func.func @kept_where_the_shared_row_is_read(%a_bar : memref<?x?xf64>, %q_bar : 
   }
   func.return
 }
+
+// Two maps add to one row: each iteration would add by the first one before any adds by the second.
+// CHECK-LABEL: @kept_where_two_maps_add_to_the_shared_row
+// CHECK:         array.loop %s to %n
+// CHECK:           array.loop %i to %count
+// CHECK-NOT:     array.loop
+// CHECK:         func.return
+func.func @kept_where_two_maps_add_to_the_shared_row(%a_bar : memref<?x?xf64>, %q_bar : memref<?x?xf64>, %q : memref<?x?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %s to %n do {
+    %j = arith.subi %last, %s : index
+    %count = arith.maxsi %j, %c0 : index
+    %end = arith.subi %count, %c1 : index
+    %row = array.view %a_bar[%j, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    %trips_1 = array.loop %i to %count do {
+      %k = arith.subi %end, %i : index
+      %to = array.view %q_bar[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+      %by = array.view %q[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+      array.map(%m) ins(%row, %by : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) outs(%to : memref<?xf64, strided<[1]>>) kinds ["add"] {
+      ^bb0(%x : f64, %y : f64):
+        %z = arith.mulf %x, %y {ad.adjoint} : f64
+        array.yield %z : f64
+      }
+      array.map(%m) ins(%by : memref<?xf64, strided<[1]>>) outs(%to : memref<?xf64, strided<[1]>>) kinds ["add"] {
+      ^bb0(%x : f64):
+        %z = arith.mulf %x, %x {ad.adjoint} : f64
+        array.yield %z : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}

@@ -420,3 +420,24 @@ def test_the_call_takes_what_the_receipt_says(monkeypatch):
         held = measure_gradient(compiled, start, 0.07, steps, wrt="start").kernel
         saved = receipt.saved_bytes + sum(one.bytes for one in receipt.replayed)
         assert saved <= held <= saved + 8 * 10 * length
+
+
+def test_sums_of_one_term(found, monkeypatch):
+    """A row of one element: its dot product is a product, and is computed again."""
+
+    def products(x):
+        a, n = x.copy(), x.shape[0]
+        q, r = np.zeros_like(x), np.zeros((n, n))
+        for k in range(1, n):
+            q[k] = np.tanh(a[k])
+            for j in range(k + 1, n):
+                r[k, j] = np.dot(q[k], a[j])
+                a[j] -= q[k] * r[k, j]
+            r[k, k] = np.dot(a[k], a[max(k - 1, 0)])
+            a[k] += 0.1 * r[k, k]
+        return (r * r).sum() + np.sin(a).sum() + (q * q * q).sum()
+
+    monkeypatch.setattr(request, "LONGEST_TAPE", 0)
+    x = 0.4 * rng.normal(size=(7, 1))
+    check_gradient(compile(products, grad=True, cache=False), x)
+    assert found

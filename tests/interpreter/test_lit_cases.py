@@ -108,7 +108,7 @@ def test_passes_keep_what_a_lit_case_means(path: Path) -> None:
 
 def gradients_of(program: Program) -> tuple[str, ...]:
     """The names' ends of the gradients that a pass makes: another one for long tapes, where it is to."""
-    both = any(isinstance(one, Reverse) and one.tape is not None for one in program.passes)
+    both = any(isinstance(one, Reverse) and one.long for one in program.passes)
     return ("_gradient", IN_STEPS) if both else ("",)
 
 
@@ -116,10 +116,12 @@ def keep(module: ModuleOp, which: str) -> None:
     """Of two gradients one is looked at."""
     functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
     made = [f for f in functions if f.sym_name.data.endswith(("_gradient", IN_STEPS))]
-    for function in made if which and len(made) > 1 else []:
-        function.attributes.pop(activation.CHECKPOINTED, None)
-        if not function.sym_name.data.endswith(which):
-            Rewriter.erase_op(function)
+    for function in made:
+        function.attributes.pop(activation.LONGEST, None)
+        if which and len(made) > 1:
+            function.attributes.pop(activation.CHECKPOINTED, None)
+            if not function.sym_name.data.endswith(which):
+                Rewriter.erase_op(function)
 
 
 DERIVATIVES = ("drop-guards.mlir", "drop-guards-of-rows.mlir")

@@ -52,7 +52,10 @@ class Called:
 def compilation_of(
     function: Callable[..., Any], arguments: Sequence[Any], mode: str, wrt: Any = 0
 ) -> tuple[Compilation, tuple[Any, ...]]:
-    """A function compiled for these arguments up to the optimized module, and copies of the arguments."""
+    """A function compiled for these arguments up to the optimized module, and copies of the arguments.
+
+    As libraries have it: without another gradient for long tapes.
+    """
     dispatcher = compile(function, grad=True, cache=False, opt=1)._dispatcher
     values = dispatcher.values_of(*arguments)
     overlaps = keys.overlaps_of(values)
@@ -61,7 +64,7 @@ def compilation_of(
         active = with_groups(dispatcher, values, set(dispatcher.resolve_wrt(wrt)[0]), overlaps)
     request: Request = _compiler._request(
         dispatcher.function, dispatcher.arguments_of(values), overlaps, mode, active,
-        dispatcher.options, dispatcher.era.captures,
+        {**dispatcher.options, "replays": False}, dispatcher.era.captures,
     )  # fmt: skip
     c = optimized(request)
     if not keys.assumptions_hold(c.built.assumed, values):
