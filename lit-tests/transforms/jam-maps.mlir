@@ -508,10 +508,11 @@ func.func @kept_where_two_maps_add_to_the_shared_row(%a_bar : memref<?x?xf64>, %
       %k = arith.subi %end, %i : index
       %to = array.view %q_bar[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
       %by = array.view %q[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
-      array.map(%m) ins(%row, %by : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) outs(%to : memref<?xf64, strided<[1]>>) kinds ["add"] {
+      array.map(%m) ins(%row, %by : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) outs(%to, %row : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) kinds ["add", "add"] {
       ^bb0(%x : f64, %y : f64):
         %z = arith.mulf %x, %y {ad.adjoint} : f64
-        array.yield %z : f64
+        %w = arith.mulf %z, %y {ad.adjoint} : f64
+        array.yield %z, %w : f64, f64
       }
       array.map(%m) ins(%by : memref<?xf64, strided<[1]>>) outs(%to : memref<?xf64, strided<[1]>>) kinds ["add"] {
       ^bb0(%x : f64):
