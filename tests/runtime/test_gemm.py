@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mutad import compile
-from mutad.runtime import blas, gemm, native_code
+from mutad.runtime import blas, entry_code, gemm, native_code
 from mutad.runtime.gemm_text import INNER, Range
 
 CALLED = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 13)
@@ -146,6 +146,7 @@ def test_compiled_products_take_it_where_it_is_faster(monkeypatch: pytest.Monkey
         return known.setdefault(symbol, made(symbol))
 
     monkeypatch.setattr(blas, "address_of", watched)
+    monkeypatch.setattr(entry_code, "_products", {})  # others may have loaded them
 
     def layers(x, w):
         return np.tanh(x @ w) @ w.T
