@@ -138,7 +138,7 @@ def merged(
         places = [known.get(out, out) for known in values]
         terms = [each[k] for each in computed]
         if (op, out) in shared:
-            assert len({*places}) == 1
+            # The same row for all, whatever computes its number (`MapNest.is_shared`).
             del places[1:]
             total = read(places[0])
             for term in terms:  # in the order of the iterations

@@ -419,3 +419,21 @@ def test_receipts_say_what_is_made_again():
 def test_a_tape_that_must_not_be():
     with pytest.raises(Exception, match="this store kills a value that the gradient needs"):
         compile(columns, grad=True, saves="forbid", cache=False).grad(np.ones((3, 3)))
+
+
+def counted_from_the_end(a, q):
+    n = a.shape[0]
+    r = np.zeros((n, n))
+    for k in range(n):
+        q[-1 - k] = np.tanh(a[-1 - k])
+        for j in range(k + 1, n):
+            r[k, j] = np.dot(q[-1 - k], a[-1 - j])
+            a[-1 - j] -= q[-1 - k] * r[k, j]
+    return (r * r).sum() + np.sin(q).sum() + np.sin(a).sum()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (9, 1), (4, 7), (9, 7)])
+def test_rows_that_are_counted_from_the_end(shape):
+    """Four iterations add to one row; of rows of one element each computes the number by itself."""
+    a, q = 0.5 * np.random.default_rng(sum(shape)).normal(size=(2, *shape))
+    check_gradient(compile(counted_from_the_end, grad=True, cache=False), a, q, wrt=("a", "q"))
