@@ -40,6 +40,7 @@ from .transforms.exchange_copied import ExchangeCopied
 from .transforms.finish_rows import FinishRows
 from .transforms.fold_bounds import FoldBounds
 from .transforms.fold_constants import FoldConstants
+from .transforms.fold_orders import FoldOrders
 from .transforms.forward_stores import ForwardStores
 from .transforms.fuse_adjacent_nests import FuseAdjacentNests
 from .transforms.fuse_elementwise import FuseElementwise
@@ -102,6 +103,7 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     EliminateCommon(),  # what folding and promotion made equal
     ForwardStores(),  # an element read back is a value
     FoldBounds(),  # slices by counters have one extent each, and those of one length the same
+    FoldOrders(),  # a check that never raises keeps nothing from vectors
     FoldConstants(),  # flags that are values now
     ResolveOverlap(),  # from here on a map may go through its points in any order
     UnifyExtents(),  # past a check of shapes there is one index space
@@ -261,6 +263,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     ExchangeArrays,
     ExchangeCopied,
     FoldConstants,
+    FoldOrders,
     PromoteScalars,
     PeelBoundaries,
     ForwardStores,

@@ -69,12 +69,11 @@ class DebugInfo:
             f"!DICompileUnit(language: DW_LANG_Python, file: {file_node(metadata, subject.file)}, "
             'producer: "mutad", isOptimized: true, runtimeVersion: 0, emissionKind: FullDebug)'
         )
-        flags = [
+        metadata.flags += [
             metadata.node(f'i32 7, !"Dwarf Version", i32 {DWARF}'),
             metadata.node('i32 2, !"Debug Info Version", i32 3'),
         ]
         metadata.named += [f"!llvm.dbg.cu = !{{{unit}}}"]
-        metadata.named += [f"!llvm.module.flags = !{{{', '.join(flags)}}}"]
         return cls(metadata, subject, unit)
 
     def function(self, name: str) -> DebugInfo:

@@ -44,6 +44,8 @@ class Metadata:
     known: dict[str, str] = field(default_factory=dict[str, str])
     named: list[str] = field(default_factory=list[str])
     """Lines of metadata with names of their own."""
+    flags: list[str] = field(default_factory=list[str])
+    """Nodes, the module's flags."""
 
     def node(self, text: str) -> str:
         """The node `!{text}`."""
@@ -72,6 +74,10 @@ class Metadata:
     def empty(self) -> str:
         """A distinct node without operands (an access group)."""
         return self.unique("!{}")
+
+    def lines(self) -> list[str]:
+        flags = [f"!llvm.module.flags = !{{{', '.join(self.flags)}}}"] if self.flags else []
+        return [*self.named, *flags, *self.nodes]
 
 
 @dataclass

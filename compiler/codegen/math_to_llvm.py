@@ -41,6 +41,10 @@ def with_poison_flag(stem: str) -> Rule:
     return rule
 
 
+PAIR = 2
+"""libmvec takes as long for two numbers as libm does twice: LLVM must not pair calls of straight code."""
+
+
 def libm(function: str) -> Rule:
     """A function of the C math library, with its vector versions."""
 
@@ -72,6 +76,8 @@ def call_libm(
     same_bits = state.in_vectors and not constant
     if same_bits and not alike and not state.side_by_side:
         found = ()
+    if state.side_by_side is False:
+        found = tuple(version for version in found if version[1] > PAIR)
     if found and (alike or (same_bits and state.side_by_side)):
         symbol, found = one_version.calls(state, symbol, type_, found)
     else:

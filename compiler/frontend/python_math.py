@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cache
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import array
@@ -56,7 +55,6 @@ def finite_beyond(largest: float, *, of_magnitude: bool = False) -> Condition:
     return condition
 
 
-NEGATIVE = outside("olt", 0.0)
 EXP_OVERFLOWS = finite_beyond(709.782712893384)
 COSH_OVERFLOWS = finite_beyond(710.4758600739439, of_magnitude=True)
 
@@ -89,7 +87,7 @@ UNARY: dict[object, Row] = {
     python_math.log2: Row(math.Log2Op, outside("ole", 0.0)),
     python_math.log10: Row(math.Log10Op, outside("ole", 0.0)),
     python_math.log1p: Row(math.Log1pOp, outside("ole", -1.0)),
-    python_math.sqrt: Row(math.SqrtOp, NEGATIVE),
+    python_math.sqrt: Row(math.SqrtOp, outside("olt", 0.0)),
     python_math.cbrt: Row(math.CbrtOp),
     python_math.fabs: Row(math.AbsFOp),
     python_math.erf: Row(math.ErfOp),
@@ -177,7 +175,7 @@ def domain_error(function: Callable[[float], float], *, is_int: bool) -> str:
 
 def unary(e: Emitter, function: object, x: Scalar, *, is_int: bool) -> Scalar:
     row = UNARY[function]
-    if row.domain is not None and not (row.domain is NEGATIVE and never_negative(x.ssa)):
+    if row.domain is not None:
         assert callable(function)
         message = domain_error(function, is_int=is_int)
         shown = [x.ssa] * message.count("{}")
@@ -185,21 +183,6 @@ def unary(e: Emitter, function: object, x: Scalar, *, is_int: bool) -> Scalar:
     if row.overflows is not None:
         scalars.raise_if(e, row.overflows(e, x.ssa), RANGE)
     return Scalar("py_float", e.emit(row.compute(x.ssa)))
-
-
-def never_negative(value: SSAValue) -> bool:
-    """True when the value certainly is not below zero: a sum of squares, say. It may be NaN."""
-    match value.owner:
-        case arith.ConstantOp(value=FloatAttr() as known):
-            return known.value.data >= 0
-        case arith.MulfOp(lhs=a, rhs=b) if a is b:
-            return True
-        case arith.AddfOp(lhs=a, rhs=b) | arith.MulfOp(lhs=a, rhs=b) | arith.DivfOp(lhs=a, rhs=b):
-            return never_negative(a) and never_negative(b)
-        case math.AbsFOp() | math.ExpOp() | math.SqrtOp():
-            return True
-        case _:
-            return False
 
 
 def raise_overflow(e: Emitter, result: SSAValue, *arguments: SSAValue) -> None:
