@@ -24,6 +24,7 @@ from ..codegen.entries.guard import (
     Form,
     Leaf,
     ScalarValue,
+    ends_in_memory,
     memory_bounds,
     never_overlaps_itself,
     value_of,
@@ -156,10 +157,10 @@ class EntryText(Writer):
         size = ITEM_SIZE[a.key.dtype]
         if size > 1:
             address = self.value(f"ptrtoint ptr {a.data} to i64")
-            low = self.value(f"and i64 {address}, {size - 1}")
-            aligned = self.value(f"icmp eq i64 {low}, 0")
+            aligned = self.value(f"icmp eq i64 {self.value(f'and i64 {address}, {size - 1}')}, 0")
             self.check(aligned, "BAD_LAYOUT", f"{name}.data is not aligned for its type")
         if a.key.layout == "S":
+            self.check(ends_in_memory(self, a), "BAD_SHAPE", f"{name} ends beyond all memory")
             return
         order = range(a.key.rank) if a.key.layout == "F" else reversed(range(a.key.rank))
         expected, empty = "1", "false"

@@ -89,8 +89,10 @@ def test_areas(client: Client, n: int, offset: int | None, bytes_: int, kind: st
     [
         ((-1, 2), (2, 1), "BAD_SHAPE"), ((2**62, 2**62), (0, 0), "BAD_SHAPE"),
         ((LARGEST, 0), (0, 0), "BAD_SHAPE"), ((2**40, 0), (1, 1), None), ((2, 2), (2, 1), None),
-        ((2, 2), (0, 1), "OVERLAP"), ((2, 2), (2**62, 2**62), "OVERLAP"),
-        ((2**31, 2**31), (2**31, 1), "OVERLAP"),
+        ((2, 2), (0, 1), "OVERLAP"), ((2, 2), (2**62, 2**62), "BAD_SHAPE"),
+        ((2**31, 2**31), (2**31, 1), "BAD_SHAPE"), ((2**31, 2**31), (-(2**31), 1), "BAD_SHAPE"),
+        ((2, 1), (-(2**63), 1), "BAD_SHAPE"), ((2**27, 2**27), (2**27, 1), "OVERLAP"),
+        ((2**40, 0), (2**62, 2**62), None),
     ],
 )  # fmt: skip
 def test_descriptors(client: Client, shape: Any, strides: Any, kind: str | None) -> None:

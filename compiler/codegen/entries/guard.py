@@ -39,6 +39,8 @@ from .writer import (
 
 EXTENT_MAX = 2**48
 """The longest dimension that code is compiled for (`frontend.values`)."""
+FARTHEST = 2**61
+"""No memory is as large, in bytes: what ends before it may be added to an address."""
 
 
 @dataclass(frozen=True)
@@ -345,6 +347,19 @@ def memory_bounds(w: Writer, a: ArrayValue) -> tuple[str, str]:
         w.value(f"select i1 {empty}, ptr null, ptr {first}", "low"),
         w.value(f"select i1 {empty}, ptr null, ptr {end}", "high"),
     )
+
+
+def ends_in_memory(w: Writer, a: ArrayValue) -> str:
+    """The bounds of the array's memory are numbers that do not wrap around."""
+    far = "0.0"
+    for extent, stride in zip(a.extents, a.strides, strict=True):
+        last = w.value(f"sitofp i64 {w.value(f'sub i64 {extent}, 1')} to double")
+        step = w.value(f"uitofp i64 {absolute(w, stride)} to double")
+        far = w.value(f"fadd double {far}, {w.value(f'fmul double {last}, {step}')}")
+    result = w.value(f"fcmp olt double {far}, {FARTHEST // ITEM_SIZE[a.key.dtype]}.0")
+    for extent in a.extents:
+        result = w.value(f"or i1 {result}, {w.value(f'icmp eq i64 {extent}, 0')}")
+    return result
 
 
 def identical(w: Writer, a: ArrayValue, b: ArrayValue) -> list[str]:
