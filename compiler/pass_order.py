@@ -80,6 +80,7 @@ from .transforms.sink_maps import SinkMaps
 from .transforms.split_maps import SplitMaps
 from .transforms.step_on_rows import StepOnRows
 from .transforms.step_on_tape import StepOnTape
+from .transforms.step_on_tapes import StepOnTapes
 from .transforms.store_first import StoreFirst
 from .transforms.tile_registers import TileRegisters
 from .transforms.transpose_columns import TransposeColumns
@@ -166,6 +167,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     SaveInPlace(),  # saves are maps of their own; a step may be one from a copy that is saved
     StepOnTape(),  # what is saved still goes to temporaries
     StepOnRows(),  # as step-on-tape, of steps that run again
+    StepOnTapes(),  # as step-on-rows, where each row has a tape
     ReadOriginals(),  # what a step copied to overwrite it, the tape has
     FuseElementwise(),  # without the fill, a map reads the old contents in place
     EliminateCommon(),  # views of what is gathered
@@ -207,6 +209,7 @@ FOR_CACHES = (
         SaveInPlace,
         StepOnTape,
         StepOnRows,
+        StepOnTapes,
         ReadOriginals,
         PairMirrored,
         FuseReductions,
@@ -316,6 +319,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     SplitMaps,
     StepOnRows,
     StepOnTape,
+    StepOnTapes,
     StoreFirst,
     TileRegisters,
     TransposeColumns,

@@ -63,6 +63,11 @@ ROWS = "ad.rows"
 """The attribute of an array to whose rows a loop saves, one in each iteration. Nothing reads the last row,
 and of others no more than was saved last."""
 
+TAPES = "ad.tapes"
+"""The attribute of an array of tapes, one for each of some iterations that are replayed side by side. An
+iteration saves from the first row of its tape on, and nothing reads more. What it updates, none of the others
+touches, nor those that have these tapes before or after."""
+
 REFILLED = "refilled"
 """The attribute of a segment that a loop fills again and again, each time from its first row on, and of which
 only rows are read that were filled the last time."""

@@ -24,10 +24,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import IndexType, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import array
+from ...dialects import ad, array
 from ..rules.builders import extents_of, index, transfer, whole_lines
 from .forward_sweep import state_at
 from .plan import Replay, Save, hint_of
@@ -108,7 +108,9 @@ class ApartSweep(ReplaySweep):
         *others, row = [size, *save.segment.sizes(longest, extent, emit)]
         if others:
             row = whole_lines(row, save.stored, emit)
-        made = emit(array.AllocOp([*others, row], save.stored))
+        tapes = array.AllocOp([*others, row], save.stored)
+        tapes.attributes[ad.TAPES] = UnitAttr()
+        made = emit(tapes)
         made.name_hint = f"{hint_of(save)}_tapes"
         return made
 

@@ -119,6 +119,7 @@ from ..analysis.affine import Affine, Subscripts
 from ..analysis.carried_cells import cell_of, roles
 from ..analysis.footprint import Point, Range
 from ..analysis.loop_order import AtLeast, Interchange, Jam, LoopOrder, Parts, legal, may_jam
+from ..analysis.views import strip_views
 from ..rules import Access
 from ..rules.builders import element_of
 from .interchange import (
@@ -297,7 +298,11 @@ class MapNest(ScalarNest):
         maps = [op for op in pair.inside if isinstance(op, array.MapOp)]
         return any(
             self.moves(op, m, still, moving) == (False, True) for op in maps for m in op.ins
-        ) and any(self.moves(op, m, still, moving) == (True, False) for op in maps for m in op.outs)
+        ) and any(
+            self.moves(op, m, still, moving) == (True, False) or is_step(op, m)
+            for op in maps
+            for m in op.outs
+        )
 
     def stays(self, pair: LoopPair, still: array.LoopOp, moving: array.LoopOp) -> bool:
         """Whether maps store to no other rows than those that the other loop does not move along."""
@@ -331,6 +336,12 @@ class MapNest(ScalarNest):
             for ops in (pair.before, pair.inside, pair.after)
         )
         return Parts(pair.outer, pair.inner, pair.trips, before, inside, after)
+
+
+def is_step(op: array.MapOp, row: SSAValue) -> bool:
+    """Whether a map makes this row of another one of the same array: as an update, in memory of its own."""
+    whole = strip_views(row)
+    return any(m is not row and strip_views(m) is whole for m in op.ins)
 
 
 def length_of(pair: LoopPair) -> SSAValue | None:

@@ -30,8 +30,8 @@ After::
 
 Legality: the copy is the only store to the array, and up to its last use nothing stores to what was copied.
 What is read is asked of the dependence analysis, element by element: another row of the same tape is another
-memory. Kept: copies of columns and of tiles, which are copied to lie closer; arrays that are handed to calls
-or products, carried by loops, or leave the function.
+memory. Rows of the copy may be longer. Kept: copies of columns and of tiles, which are copied to lie closer;
+arrays that are handed to calls or products, carried by loops, or leave the function.
 """
 
 from __future__ import annotations
@@ -82,13 +82,33 @@ def only_copy(made: array.AllocOp) -> array.MapOp | None:
     (copy,) = stores
     if not isinstance(copy, array.MapOp) or copy.parent is not made.parent or not is_copy(copy):
         return None
-    if list(copy.outs) != [made.memref] or not lies_well(copy.ins[0]):
+    (filled,), (original,) = copy.outs, copy.ins
+    if not is_all_there_is(filled, made) or not (
+        lies_well(original) if filled is made.memref else lies_alike(original, filled)
+    ):
         return None
     for op, _ in users:
         at = ancestor(op, made.parent)
         if op is not copy and (at is None or not copy.is_before_in_block(at)):
             return None
     return copy
+
+
+def is_all_there_is(filled: SSAValue, made: array.AllocOp) -> bool:
+    """Whether nothing goes to the array but by this name."""
+    if filled is made.memref:
+        return True
+    view = filled.owner
+    named = isinstance(view, array.ViewOp) and view.source is made.memref
+    return named and all(use.operation is view for use in made.memref.uses)
+
+
+def lies_alike(original: SSAValue, copy: SSAValue) -> bool:
+    """Whether elements of the original are as close as those of the copy, in rows that may be shorter."""
+    assert isinstance(original.type, MemRefType)
+    assert isinstance(copy.type, MemRefType)
+    one, other = array.strides_of(original.type), array.strides_of(copy.type)
+    return any(a == b == 1 for a, b in zip(one, other, strict=True))
 
 
 def lies_well(original: SSAValue) -> bool:
@@ -139,7 +159,10 @@ class Originals:
 
 def read_original(made: array.AllocOp, copy: array.MapOp) -> None:
     """Give the names of the array to what it is a copy of."""
-    after, original = copy.next_op, copy.ins[0]
+    after, original, filled = copy.next_op, copy.ins[0], copy.outs[0]
     Rewriter.erase_op(copy)
-    for op in (*reversed(rename(made.memref, original, after)), made):
+    names = [*reversed(rename(filled, original, after))]
+    if isinstance(filled.owner, array.ViewOp):
+        names.append(filled.owner)
+    for op in (*names, made):
         Rewriter.erase_op(op)

@@ -10,7 +10,7 @@
 // CHECK:         %y_again = array.alloc
 // CHECK-NOT:     ad.pop
 // CHECK:         array.map({{.*}}) outs(%y_again : memref<?x?xf64>) kinds ["store"]
-// CHECK:         %a_tapes = array.alloc({{.*}}) : memref<4x?x?xf64>
+// CHECK:         %a_tapes = array.alloc({{.*}}) {ad.tapes} : memref<4x?x?xf64>
 // CHECK:         array.loop
 // CHECK:           [[some:%[0-9]+]] = arith.minsi
 // CHECK:           array.loop [[place:%[0-9]+]] to [[some]] do {

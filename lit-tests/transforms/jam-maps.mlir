@@ -525,3 +525,83 @@ func.func @kept_where_two_maps_add_to_the_shared_row(%a_bar : memref<?x?xf64>, %
   }
   func.return
 }
+
+// A row of the tape of one iteration is made of the one before: four tapes are filled at once.
+// CHECK-LABEL: @jammed_along_tapes
+// CHECK:         array.loop %j to
+// CHECK:           array.loop %k to
+// CHECK:             %[[NEXT:.*]] = arith.addi %k, %c1
+// CHECK:             %then = array.view %tapes[%{{.*}}, %[[NEXT]], %c0]
+// CHECK:             array.map(%m) ins(%by, %now, %now_1, %now_2, %now_3 : {{.*}}) outs(%then, %then_1, %then_2, %then_3 : {{.*}}) kinds ["store", "store", "store", "store"] {
+// CHECK:         func.return
+func.func @jammed_along_tapes(%q : memref<?x?xf64>, %n : index, %m : index, %m2 : index, %longer : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %tapes = array.alloc(%n, %longer, %m) : memref<?x?x?xf64>
+  %trips = array.loop %j to %n do {
+    %trips_1 = array.loop %k to %m2 do {
+      %now = array.view %tapes[%j, %k, %c0] dims [2] extents(%m) steps(%c1) : memref<?x?x?xf64> -> memref<?xf64, strided<[1]>>
+      %k1 = arith.addi %k, %c1 : index
+      %then = array.view %tapes[%j, %k1, %c0] dims [2] extents(%m) steps(%c1) : memref<?x?x?xf64> -> memref<?xf64, strided<[1]>>
+      %by = array.view %q[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+      array.map(%m) ins(%by, %now : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) outs(%then : memref<?xf64, strided<[1]>>) kinds ["store"] {
+      ^bb1(%x1 : f64, %y1 : f64):
+        %d1 = arith.subf %y1, %x1 : f64
+        array.yield %d1 : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// The tape of an iteration is made of that of the one before.
+// CHECK-LABEL: @kept_where_a_tape_needs_the_one_before
+// CHECK-NOT:     arith.floordivsi
+// CHECK:         func.return
+func.func @kept_where_a_tape_needs_the_one_before(%q : memref<?x?xf64>, %n : index, %m : index, %m2 : index, %longer : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %tapes = array.alloc(%n, %longer, %m) : memref<?x?x?xf64>
+  %trips = array.loop %j to %n do {
+    %j1 = arith.addi %j, %c1 : index
+    %trips_1 = array.loop %k to %m2 do {
+      %now = array.view %tapes[%j, %k, %c0] dims [2] extents(%m) steps(%c1) : memref<?x?x?xf64> -> memref<?xf64, strided<[1]>>
+      %then = array.view %tapes[%j1, %k, %c0] dims [2] extents(%m) steps(%c1) : memref<?x?x?xf64> -> memref<?xf64, strided<[1]>>
+      %by = array.view %q[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+      array.map(%m) ins(%by, %now : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) outs(%then : memref<?xf64, strided<[1]>>) kinds ["store"] {
+      ^bb1(%x1 : f64, %y1 : f64):
+        %d1 = arith.subf %y1, %x1 : f64
+        array.yield %d1 : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// Each iteration fills rows of its own: there is no update that four of them would share.
+// CHECK-LABEL: @kept_where_rows_are_made_of_another_array
+// CHECK-NOT:     arith.floordivsi
+// CHECK:         func.return
+func.func @kept_where_rows_are_made_of_another_array(%q : memref<?x?xf64>, %n : index, %m : index, %m2 : index, %longer : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %tapes = array.alloc(%n, %longer, %m) : memref<?x?x?xf64>
+  %trips = array.loop %j to %n do {
+    %trips_1 = array.loop %k to %m2 do {
+      %then = array.view %tapes[%j, %k, %c0] dims [2] extents(%m) steps(%c1) : memref<?x?x?xf64> -> memref<?xf64, strided<[1]>>
+      %by = array.view %q[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+      array.map(%m) ins(%by : memref<?xf64, strided<[1]>>) outs(%then : memref<?xf64, strided<[1]>>) kinds ["store"] {
+      ^bb1(%x1 : f64):
+        %d1 = arith.addf %x1, %x1 : f64
+        array.yield %d1 : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}

@@ -153,3 +153,62 @@ func.func @kept_when_the_copy_leaves(%u : memref<?xf64>, %n : index) -> memref<?
   }
   func.return %un : memref<?xf64>
 }
+
+// The copy lies by columns, as the original does, in longer rows.
+// CHECK-LABEL: @copy_in_longer_rows
+// CHECK-NOT:     array.alloc
+// CHECK:         %row = array.view %columns[%c0, %j]
+// CHECK:         array.map(%m) ins(%row :
+func.func @copy_in_longer_rows(%u : memref<?x?xf64>, %y : memref<?xf64>, %n : index, %m : index, %longer : index, %j : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %columns = array.view %u[%c0, %c0] dims [1, 0] extents(%m, %n) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[1, ?]>>
+  %made = array.alloc(%n, %longer) : memref<?x?xf64>
+  %copy = array.view %made[%c0, %c0] dims [1, 0] extents(%m, %n) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[1, ?]>>
+  array.map(%m, %n) ins(%columns : memref<?x?xf64, strided<[1, ?]>>) outs(%copy : memref<?x?xf64, strided<[1, ?]>>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  %row = array.view %copy[%c0, %j] dims [0] extents(%m) steps(%c1) : memref<?x?xf64, strided<[1, ?]>> -> memref<?xf64, strided<[1]>>
+  array.map(%m) ins(%row : memref<?xf64, strided<[1]>>) outs(%y : memref<?xf64>) kinds ["add"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return
+}
+
+// Columns are copied to lie closer.
+// CHECK-LABEL: @kept_when_the_copy_lies_by_columns
+// CHECK:         %made = array.alloc
+func.func @kept_when_the_copy_lies_by_columns(%u : memref<?x?xf64>, %y : memref<?xf64>, %n : index, %m : index, %longer : index, %j : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %made = array.alloc(%n, %longer) : memref<?x?xf64>
+  %copy = array.view %made[%c0, %c0] dims [1, 0] extents(%m, %n) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[1, ?]>>
+  array.map(%m, %n) ins(%u : memref<?x?xf64>) outs(%copy : memref<?x?xf64, strided<[1, ?]>>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  %row = array.view %copy[%c0, %j] dims [0] extents(%m) steps(%c1) : memref<?x?xf64, strided<[1, ?]>> -> memref<?xf64, strided<[1]>>
+  array.map(%m) ins(%row : memref<?xf64, strided<[1]>>) outs(%y : memref<?xf64>) kinds ["add"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return
+}
+
+// What lies behind the copy's rows is not in the original.
+// CHECK-LABEL: @kept_when_the_longer_rows_have_another_name
+// CHECK:         %made = array.alloc
+func.func @kept_when_the_longer_rows_have_another_name(%u : memref<?x?xf64>, %n : index, %m : index, %longer : index, %j : index) -> f64 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %made = array.alloc(%n, %longer) : memref<?x?xf64>
+  %copy = array.view %made[%c0, %c0] dims [0, 1] extents(%n, %m) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  array.map(%n, %m) ins(%u : memref<?x?xf64>) outs(%copy : memref<?x?xf64, strided<[?, 1]>>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  %x = memref.load %made[%j, %j] : memref<?x?xf64>
+  func.return %x : f64
+}

@@ -11,6 +11,7 @@ import pytest
 import mutad.compiler.stages.adjoint as stage
 from mutad import check_gradient, compile, hvp
 from mutad.compiler.derivative import planner, replays_apart
+from mutad.compiler.transforms import step_on_tapes
 
 rng = np.random.default_rng(12)
 
@@ -437,3 +438,16 @@ def test_rows_that_are_counted_from_the_end(shape):
     """Four iterations add to one row; of rows of one element each computes the number by itself."""
     a, q = 0.5 * np.random.default_rng(sum(shape)).normal(size=(2, *shape))
     check_gradient(compile(counted_from_the_end, grad=True, cache=False), a, q, wrt=("a", "q"))
+
+
+IN_PLACE = (in_some_cases, of_halves)
+
+
+@pytest.mark.parametrize("function", APART, ids=lambda f: f.__name__)
+def test_which_rows_go_along_their_tapes(function, monkeypatch):
+    steps = []
+    monkeypatch.setattr(step_on_tapes, "rewrite", steps.append)
+    compiled = compile(function, grad=True, cache=False)
+    name = function.__code__.co_varnames[0]
+    compiled.inspect("optimize", rng.normal(size=(9, 7)), wrt=name)
+    assert bool(steps) is (function not in IN_PLACE)
