@@ -77,6 +77,7 @@ from .transforms.select_values import SelectValues
 from .transforms.separate_sums import SeparateSums
 from .transforms.shorten_recurrences import ShortenRecurrences
 from .transforms.sink_maps import SinkMaps
+from .transforms.skew_steps import SkewSteps
 from .transforms.split_maps import SplitMaps
 from .transforms.step_on_rows import StepOnRows
 from .transforms.step_on_tape import StepOnTape
@@ -173,6 +174,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     EliminateCommon(),  # views of what is gathered
     PairMirrored(),  # what cannot be read in place; before fuse-rows, which splits maps
     FuseReductions(),  # maps read what they will; before fuse-rows, which splits them
+    SkewSteps(),  # before fuse-rows, which does one step of those that are left
     FuseRows(),  # arrays between maps stay in the cache; before hoist-allocs, which moves them
     FuseGathers(),  # after fuse-rows, which takes a map for each array
     BlockRows(),  # maps are fused; what is in loops stays in the cache, too
@@ -213,6 +215,7 @@ FOR_CACHES = (
         ReadOriginals,
         PairMirrored,
         FuseReductions,
+        SkewSteps,
         FuseRows,
         FuseGathers,
         BlockRows,
@@ -272,6 +275,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     ForwardStores,
     FuseElementwise,
     FuseRows,
+    SkewSteps,
     GatherAdds,
     GatherSums,
     ScalarReplaceCarried,
@@ -359,7 +363,7 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
     if not c.request.options.parallel:
         return [*passes]
     # Loops over blocks go step by step, and a sum alone has its order.
-    alone = FuseRows | BlockRows | SinkMaps | FuseReductions | JamMaps
+    alone = SkewSteps | FuseRows | BlockRows | SinkMaps | FuseReductions | JamMaps
     kept = [p for p in passes if not isinstance(p, alone)]
     return [replace(p, threads=True) if isinstance(p, THREADED) else p for p in kept]
 

@@ -158,7 +158,7 @@ class FusedRows:
     def __init__(self, run: Run, temporaries: Sequence[Rolled]) -> None:
         self.run = run
         self.rolled = temporaries
-        self.last = run.maps[-1]
+        self.last: Operation = run.maps[-1]
         self.body = Block(arg_types=[IndexType()])
         self.inside = False
         """Whether ops go to the body of the loop, not before it."""
@@ -253,7 +253,7 @@ class FusedRows:
 
     def sizes(self, counts: dict[SSAValue, SSAValue]) -> tuple[SSAValue, SSAValue]:
         """How many rows a step works on, and how many steps there are."""
-        behind = max(one.more for one in self.rolled)
+        behind = max((one.more for one in self.rolled), default=0)
         all_ = self.times(counts)
         length, lanes = self.length_of_rows(), self.lanes()
         if length is None:
@@ -316,12 +316,14 @@ class FusedRows:
             total = self.put(arith.MuliOp(total, extent))
         return total
 
-    def rows_of_step(self, shift: int, first: SSAValue, rows: SSAValue, all_: SSAValue) -> Rows:
-        """The rows that a map with this shift works on in a step: those that exist."""
+    def rows_of_step(
+        self, shift: int, first: SSAValue, rows: SSAValue, all_: SSAValue, *, late: bool = False
+    ) -> Rows:
+        """The rows that a map with this shift works on in a step: those that exist (`late` ones may not)."""
         zero = self.number(0)
         low = self.more(first, -shift)
         high = self.put(arith.MinSIOp(self.put(arith.AddiOp(low, rows)), all_))
-        low = self.put(arith.MaxSIOp(low, zero)) if shift else low
+        low = self.put(arith.MaxSIOp(low, zero)) if shift or late else low
         count = self.put(arith.MaxSIOp(self.put(arith.SubiOp(high, low)), zero), "count")
         return Rows(low, count, first)
 

@@ -89,6 +89,8 @@ class Analyses:
         written; below 0 where it may be ahead, None where that is not known."""
         if not self.alias.may_alias(a.operand, b.operand):
             return INDEPENDENT
+        if self.alias.apart_in_turn(a.operand, b.operand):
+            return INDEPENDENT
         one, other = self.walk(a.operand), self.walk(b.operand)
         if one is not None and other is not None and one.is_like(other):
             apart = one.start - other.start

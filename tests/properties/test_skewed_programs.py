@@ -1,0 +1,54 @@
+"""Generated steps over grids, several of them together: values, and gradients, are Python's.
+
+`MUTAD_SKEWED=2000` looks at as many programs, `MUTAD_SKEWED=5000:6000` at those of these seeds.
+"""
+
+from dataclasses import replace
+
+import pytest
+from generated import seeds_of
+from gradient_oracle import GradientCase
+from skewed_programs import skewed_program
+
+from mutad import compile
+from mutad.compiler import pass_order
+from mutad.compiler.transforms import fuse_rows, skew_steps
+
+IN_CI = "0:6"
+
+
+@pytest.fixture(autouse=True)
+def of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps run together however small the grids are."""
+    passes = [
+        replace(p, cache=-1) if isinstance(p, skew_steps.SkewSteps) else p
+        for p in pass_order.OPTIMIZE
+    ]
+    monkeypatch.setattr("mutad.compiler.stages.optimize.OPTIMIZE", tuple(passes))
+    monkeypatch.setattr(fuse_rows, "SMALL", 0)
+
+
+@pytest.mark.parametrize("seed", seeds_of("MUTAD_SKEWED", IN_CI))
+def test_steps_that_run_together(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fuse_rows, "BLOCK", (1, 20, 60)[seed % 3])
+    program = skewed_program(seed)
+    options = (("cache", False), ("opt", 1))
+    case = GradientCase(program.function(), program.arguments, relative=1e-6, options=options)
+    if seed % 3 == 0:
+        case.check_saves_all()
+    case.check_pullback()
+
+
+def test_the_programs_have_such_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the other test would look at nothing."""
+    together, write = list[int](), skew_steps.Skewed.write
+
+    def noted(*args: object) -> None:
+        together.append(1)
+        write(*args)  # pyright: ignore
+
+    monkeypatch.setattr(skew_steps.Skewed, "write", noted)
+    for seed in range(12):
+        program = skewed_program(seed)
+        compile(program.function(), cache=False, opt=0)(*program.arguments())
+    assert len(together) > 2
