@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -27,6 +29,31 @@ def test_no_program_changes_its_arguments() -> None:
         given, kept = program.make(program.tiny), program.make(program.tiny)
         program.function(*given)
         assert measure.difference_of_all(given, kept) == 0.0, program.name
+
+
+SHOWN = """
+import mutad
+from benchmarks.long_programs import PROGRAMS as LONG
+from benchmarks.programs.catalogue import PROGRAMS
+for p in PROGRAMS:
+    if p.name in ("gramschmidt", "lstm_loops", "particle_in_cell"):
+        print(mutad.compile(p.function, grad=True).inspect("llvm", *p.make(p.tiny), wrt=p.wrt))
+function, make = LONG["trained"]
+print(mutad.compile(function, grad=True).inspect("llvm", *make(), wrt=0))
+"""
+
+
+def test_the_code_does_not_hang_on_the_hashes_of_strings(root: Path) -> None:
+    """Nor on addresses: what is in a set, or sorted by identity, must not decide what is done first."""
+    shown = [
+        subprocess.run(
+            [sys.executable, "-c", SHOWN], cwd=root, check=True, capture_output=True, text=True,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(root)},
+        ).stdout
+        for seed in ("1", "2")
+    ]  # fmt: skip
+    assert shown[0].count("\ndefine ") > 40
+    assert shown[0] == shown[1]
 
 
 @needs("gcc")

@@ -23,7 +23,7 @@ from typing import Protocol, TypeVar
 import llvmlite.binding as llvm
 from llvmlite import __version__ as llvmlite_version
 
-from .strength_reduction import multiplies_in_loops
+from .strength_reduction import reduced
 from .vector_width import IN_WIDE_VECTORS, WIDE
 
 LLVM_VERSIONS = ((22, 1),)
@@ -290,20 +290,25 @@ def emitted(
 
 
 @contextmanager
-def reduced_where_it_pays(module: llvm.ModuleRef, opt: int) -> Generator[None]:
-    """What is emitted has its loops' strength reduced where they multiply (`strength_reduction`).
-
-    Unoptimized modules are emitted without that in any case.
-    """
-    if opt < 2 or multiplies_in_loops(str(module)):
-        yield
+def ready(text: str, opt: int, target: Target | None) -> Generator[llvm.ModuleRef]:
+    """The optimized module, with its loops' strength reduced (`strength_reduction`), while it is emitted."""
+    module = optimized(text, opt, target)
+    if opt < 2:
+        yield module
         return
+    before = str(module)
+    if (after := reduced(before)) is None:
+        yield module
+        return
+    if after is not before:
+        module = parsed(after, machine_of(opt, target, wide=IN_WIDE_VECTORS in text))
     with unreduced():
-        yield
+        yield module
 
 
 @contextmanager
 def unreduced() -> Generator[None]:
+    """What is emitted here LLVM reduces the strength of no loop of: see `ready`."""
     set_options(WITHOUT_REDUCTION)
     try:
         yield
@@ -320,8 +325,8 @@ def withheld(module: llvm.ModuleRef, opt: int, target: Target) -> str:
 
 def optimize_and_emit(text: str, opt: int = 3, target: Target | None = None) -> bytes:
     """Object code."""
-    module, wide = optimized(text, opt, target), IN_WIDE_VECTORS in text
-    with reduced_where_it_pays(module, opt):
+    wide = IN_WIDE_VECTORS in text
+    with ready(text, opt, target) as module:
         return emitted(
             lambda machine: machine.emit_object(module), MOVMSK.search, opt, target, wide=wide
         )
@@ -346,8 +351,8 @@ def optimized_ir(text: str, opt: int = 3, target: Target | None = None) -> str:
 
 def assembly(text: str, opt: int = 3, target: Target | None = None) -> str:
     """The assembly of what `optimize_and_emit` emits."""
-    module, wide = optimized(text, opt, target), IN_WIDE_VECTORS in text
-    with reduced_where_it_pays(module, opt):
+    wide = IN_WIDE_VECTORS in text
+    with ready(text, opt, target) as module:
         return emitted(
             lambda machine: machine.emit_assembly(module),
             lambda made: "movmsk" in made,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import inspect
 import marshal
 import subprocess
 import sys
@@ -118,3 +119,13 @@ def test_a_file_that_is_not_of_the_cache_is_not_read(cache: Path, content: bytes
     with kept_dataclasses(cached=True):
         assert defined()().first == 1
     assert disk_cache.read(place) is not None
+
+
+def test_a_class_without_a_docstring_has_its_name_for_one(cache: Path):
+    python = dataclasses.__dict__["inspect"]
+    with kept_dataclasses(cached=True):
+        made = defined()
+    assert made.__doc__ == "Pair"
+    assert dataclasses.__dict__["inspect"] is python
+    assert str(inspect.signature(made)) == str(inspect.signature(defined()))
+    assert str(defined().__doc__).startswith("Pair(first: 'int' = 1")
