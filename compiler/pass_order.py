@@ -13,7 +13,6 @@ from .derivative.checkpoint_loops import CheckpointLoops
 from .derivative.drop_guards import DropGuards
 from .derivative.expand_derivatives import ExpandDerivatives
 from .derivative.hessian_products import KeepProduct
-from .derivative.keep_bits import KeepBits
 from .derivative.keep_tangents import KeepTangents
 from .derivative.passes import Forward, PrintNeeded, PrintPlan, Reverse
 from .derivative.raise_recurrences import RaiseRecurrences
@@ -336,7 +335,6 @@ PASSES: tuple[type[ModulePass], ...] = (
     PrintNeeded,
     PrintPlan,
     RaiseRecurrences,
-    KeepBits,
     Reverse,
     Forward,
     KeepProduct,

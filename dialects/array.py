@@ -112,6 +112,9 @@ SHORTENED = "shortened"
 """The attribute of an `scf.if` whose first branch is nearly always taken. Its second computes the value,
 too, as the program does: by so many ops, one after the other."""
 
+IN_ORDER = "in_order"
+"""The attribute of a product that is added to a matrix as its terms would be, one after the other."""
+
 SMALL = "small"
 """The attribute of a loop that is compiled to be small, not fast.
 

@@ -105,8 +105,14 @@ def module_text(
         entry,
         ("\n".join(parts), declared, tuple(sorted(state.support))),
         tuple(
-            {"type": type_, "fastmath": state.fastmath, "spread": state.spread, "wide": wide}
-            for type_ in sorted(state.shared)
+            {
+                "kind": kind,
+                "type": type_,
+                "fastmath": state.fastmath,
+                "spread": state.spread,
+                "wide": wide,
+            }
+            for kind, type_ in sorted(state.shared)
         ),
     )
 

@@ -174,7 +174,7 @@ class KernelState:
     """External symbols that the loader has to bind, and where each comes from."""
     kept_alive: list[str] = field(default_factory=list[str])
     """Symbols that only the vectorizer will call."""
-    shared: set[str] = field(default_factory=set[str])
+    shared: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     """The LLVM types of the products that are in libraries of the process."""
     products: dict[SSAValue, tuple[str, str, str]] = field(
         default_factory=dict[SSAValue, tuple[str, str, str]]

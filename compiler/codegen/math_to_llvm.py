@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Sequence
+from math import frexp
 
 from xdsl.ir import Operation
 
 from ...dialects import special
-from ..rules.math import AGAIN
-from . import gamma, one_version, vector_math
+from . import gamma, one_version, own_math, vector_math
 from .kernel_state import KernelState, value_type
 from .llvm_text import integer
 from .scalar_text import Rule, fast_flags, float_text
@@ -49,42 +50,38 @@ def libm(function: str) -> Rule:
     """A function of the C math library, with its vector versions."""
 
     def rule(state: KernelState, op: Operation, args: list[str]) -> str:
-        type_, alike = value_type(op.results[0].type), AGAIN in op.attributes
-        return call_libm(state, function, type_, args, fast_flags(state, op), alike=alike)
+        type_ = value_type(op.results[0].type)
+        return call_libm(state, function, type_, args, fast_flags(state, op))
 
     return rule
 
 
 def call_libm(
-    state: KernelState,
-    function: str,
-    type_: str,
-    args: list[str],
-    fast: str = "",
-    *,
-    alike: bool = False,
+    state: KernelState, function: str, type_: str, args: list[str], fast: str = ""
 ) -> str:
-    """A call that LLVM may vectorize; `alike`: one whose bits do not depend on whether it does.
+    """A call that LLVM may vectorize; in gradients its bits do not depend on whether it does.
 
-    In a gradient's loop that LLVM may vectorize the numbers that are left at the end have the bits of the
-    others: which are left depends on what is around. Where it is certain that LLVM may not, there are no
-    vector versions, for LLVM would pair calls of straight code. Powers by a constant LLVM writes as products.
+    The gradient within a budget has other loops, and the same bits. Where it is certain that LLVM may not
+    vectorize, there are no vector versions, for LLVM would pair calls of straight code; functions of our own
+    are inlined there. Some powers by a constant LLVM writes as products, or as other functions.
     """
     symbol = function if type_ == "double" else f"{function}f"
     found = vector_math.variants(symbol, state.features)
-    constant = any(a.startswith("0x") for a in args)
-    same_bits = state.in_vectors and not constant
-    if same_bits and not alike and not state.side_by_side:
-        found = ()
-    if state.side_by_side is False:
-        found = tuple(version for version in found if version[1] > PAIR)
-    if found and (alike or (same_bits and state.side_by_side)):
+    inlined = False
+    if found and state.in_vectors and not (function == "pow" and is_rewritten(args, fast)):
+        own = own_math.is_own(found[-1][0])
         symbol, found = one_version.calls(state, symbol, type_, found)
+        if not state.side_by_side:
+            found, inlined = (), own
     else:
         parameters = ", ".join([type_] * len(args))
         state.declare(symbol, f"declare {type_} @{symbol}({parameters})", "libm")
+        if state.side_by_side is False:
+            found = tuple(version for version in found if version[1] > PAIR)
         found = one_version.provided(state, symbol, type_, found)
     attributes = "nounwind willreturn memory(none)"
+    if inlined:
+        attributes = f"alwaysinline {attributes}"
     if found:
         state.last_bits = state.last_bits.more(calls=1)
         attributes += f" {vector_math.attribute(symbol, found)}"
@@ -92,6 +89,24 @@ def call_libm(
     return state.text.value(
         f"call{fast} {type_} @{symbol}({shown}) {state.attribute_group(attributes)}"
     )
+
+
+def is_rewritten(args: Sequence[str], fast: str) -> bool:
+    """Whether LLVM knows something better than `pow` with one of these as a constant."""
+    base, power = (constant_of(a) for a in args)
+    if fast and (base is not None or power is not None):
+        return True
+    return power in (-1.0, 0.0, 0.5, 1.0, 2.0) or (
+        base is not None and (base == 10.0 or abs(frexp(base)[0]) == 0.5)
+    )
+
+
+def constant_of(argument: str) -> float | None:
+    """The number that LLVM's text of an argument is."""
+    if not argument.startswith("0x"):
+        return None
+    (number,) = struct.unpack("<d", int(argument, 16).to_bytes(8, "little"))
+    return float(number)
 
 
 def rsqrt(state: KernelState, op: Operation, args: list[str]) -> str:
@@ -103,8 +118,7 @@ def rsqrt(state: KernelState, op: Operation, args: list[str]) -> str:
 def float_to_integer_power(state: KernelState, op: Operation, args: list[str]) -> str:
     type_, power = value_type(op.results[0].type), value_type(op.operands[1].type)
     exponent = state.text.value(f"sitofp {power} {args[1]} to {type_}")
-    alike = AGAIN in op.attributes
-    return call_libm(state, "pow", type_, [args[0], exponent], fast_flags(state, op), alike=alike)
+    return call_libm(state, "pow", type_, [args[0], exponent], fast_flags(state, op))
 
 
 def integer_power(state: KernelState, op: Operation, args: list[str]) -> str:

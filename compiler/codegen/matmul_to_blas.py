@@ -29,6 +29,7 @@ from .kernel_state import (
     value_type,
 )
 from .narrow_products import NARROW, NarrowProduct
+from .ordered_products import is_ordered, lower_ordered
 from .products_of_vectors import VectorProduct
 from .scalar_text import float_text
 from .strided_loops import AS_WRITTEN, ColumnProduct, Elements, StridedCopy
@@ -57,6 +58,9 @@ def lower_matmul(state: KernelState, op: array.MatmulOp) -> None:
     vector = "column" if integers[2] == "1" else "row" if integers[0] == "1" else ""
     if lanes_of(c.element) > 1:
         vector = ""  # their numbers side by side are a matrix
+    if is_ordered(op, integers[1]):
+        lower_ordered(state, (a, b, c), integers)
+        return
     function = product_function(state, c.element, vector)
     shown = ["ptr %ctx", *(f"i64 {n}" for n in integers)]
     for d in (a, b, c):
@@ -78,7 +82,7 @@ def product_function(state: KernelState, element: Attribute, vector: str = "") -
     if state.shares and not vector:
         parameters = "ptr, i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, i64, i1"
         state.declare(function, f"declare i32 @{function}({parameters}) nounwind", "products")
-        state.shared.add(number)
+        state.shared.add(("any", number))
     elif function not in state.functions:
         state.functions[function] = MatmulWriter(state, number, function, vector).write()
     if lanes == 1:

@@ -2,8 +2,9 @@
 
 The scalar version of a function and its vector versions have different last bits, and LLVM says which of
 them runs. In loops that LLVM may vectorize, some numbers are left behind the vectors; which, depends on what
-is around. There, and where both sweeps must find the same bits (`rules.math.AGAIN`), calls are of the widest
-version alone. One number goes through it in the first lane, and so do narrower vectors::
+is around. A gradient has the same bits within a budget, where its loops are others, and both of its sweeps
+find the same values: its calls are of the widest version alone, in loops that LLVM may vectorize and in all
+others. One number goes through it in the first lane, and so do narrower vectors::
 
     define internal double @mutad_exp(double %x) {
       %wide = insertelement <8 x double> splat (double 0.5), double %x, i64 0
@@ -12,8 +13,9 @@ version alone. One number goes through it in the first lane, and so do narrower 
       ret double %result
     }
 
-This costs about as much as the scalar version does. Functions of our own are written for fewer lanes, too.
-The functions are not inlined: the loop vectorizer knows them by name.
+This costs about as much as the scalar version does, and half as much again where each call waits for the one
+before. Functions of our own are written for fewer lanes, too, and cost no more there. The functions are not
+inlined where LLVM may vectorize: the loop vectorizer knows them by name.
 """
 
 from __future__ import annotations

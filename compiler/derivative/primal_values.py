@@ -19,7 +19,6 @@ from ...dialects import array
 from ..analysis.alias import AliasAnalysis
 from ..rules import Contents
 from ..rules.builders import common_type
-from ..rules.math import is_transcendental
 from ..rules.sweeps import PRIMAL
 from .available_values import Known
 from .forward_sweep import ForwardSweep
@@ -31,7 +30,6 @@ from .plan import How, Invert, Plan, ReadOld, Reload, RollBack, Save
 from .prologues import Prologues
 from .rollback import Rolled
 from .rolling import Rolling
-from .same_bits import Pair
 from .saved_values import SavedValues, branch_refusal
 from .segments import is_recomputable, value_block
 from .versions import Version
@@ -53,8 +51,6 @@ class PrimalValues:
         self.induction: dict[array.LoopOp, SSAValue] = {}
         self.open_blocks: set[Block] = set()
         """Those whose reverse is being written."""
-        self.twice: list[Pair] = []
-        """The transcendentals that the reverse sweep computes again (`same_bits`)."""
         self.rolling = Rolling(self, plan.rolled)
         self.saved = SavedValues(self)
         self.memrefs = Memrefs(self)
@@ -145,16 +141,7 @@ class PrimalValues:
         return self.compute(op, primal, lambda o: self.early(o, primal))
 
     def compute(self, op: Operation, block: Block, get: Callable[[SSAValue], SSAValue]) -> SSAValue:
-        again = computed_again(op, get)
-        self.note_again(op, again)
-        return self.prologues.append(block, again)
-
-    def note_again(self, op: Operation, again: Operation) -> None:
-        """Remember that `again` computes in the reverse sweep what `op` did in the forward sweep."""
-        if is_transcendental(op):
-            first = self.forward.values[op.results[0]].owner
-            assert isinstance(first, Operation)
-            self.twice.append((first, again))
+        return self.prologues.append(block, computed_again(op, get))
 
     def _again(self, value: SSAValue, block: Block) -> SSAValue:
         how = self.plan.how(value)

@@ -62,7 +62,6 @@ from .primal_values import PrimalValues
 from .replay_apart_sweep import sweep_of
 from .replay_sweep import ReplaySweep
 from .replays import REPLAYABLE, REPLAYS
-from .same_bits import keep_same_bits
 from .sanitizer_marks import ITERATION, is_whole, looking, mark, touched
 from .segments import value_block
 from .steps import reverse_steps
@@ -312,7 +311,6 @@ class ReverseSweep(Emission):
         shadows = {args.index(a): first + k for k, a in enumerate(self.active_memory)}
         mirror_overlaps(gradient, shadows)
         self._describe(gradient)
-        keep_same_bits(gradient, self.primal.twice)
         return gradient
 
     def _describe(self, gradient: func.FuncOp) -> None:

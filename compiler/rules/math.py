@@ -23,13 +23,6 @@ PLAIN = (
 """Ops of the dialect that are an instruction or two."""
 
 
-AGAIN = "ad.again"
-"""The attribute of a transcendental that has the same bits in every copy. Its versions have different last
-bits, so all copies take the same one (`codegen.one_version`). It marks what independent iterations of the
-primal compute, and what both sweeps compute and something is compared by: a maximum that was saved equals the
-entry that it came from, and branches are taken as they were."""
-
-
 def is_transcendental(op: Operation) -> bool:
     """Whether an op of the `math` or `special` dialect takes a polynomial, or a call."""
     return op.name.startswith(("math.", "special.")) and not isinstance(op, PLAIN)

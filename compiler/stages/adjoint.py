@@ -16,7 +16,6 @@ from ..derivative.checkpoint_loops import CheckpointLoops
 from ..derivative.counting import counting_function
 from ..derivative.expand_derivatives import ExpandDerivatives, expand
 from ..derivative.hessian_products import KeepProduct, shadow_arguments
-from ..derivative.keep_bits import KeepBits, keep_bits_of_derivatives, keep_same_bits_again
 from ..derivative.keep_tangents import KeepTangents
 from ..derivative.passes import Forward, Reverse
 from ..derivative.raise_recurrences import RaiseRecurrences
@@ -45,13 +44,6 @@ def prepare(c: Compilation) -> None:
             c.run(ROW_BY_ROW)
         last = None if finals is None else tuple(finals)
         c.run([RaiseRecurrences(tuple(c.active_arguments), last)])
-        if keeps_bits(c):
-            c.run([KeepBits()])
-
-
-def keeps_bits(c: Compilation) -> bool:
-    """Whether LLVM may take vector versions of functions."""
-    return c.request.options.on_host and c.request.options.opt >= 2
 
 
 def adjoint(c: Compilation) -> None:
@@ -86,12 +78,9 @@ def adjoint(c: Compilation) -> None:
             count_saves(c, active, finals)
         case _ if r.options.memory and r.mode in WITHIN_BUDGETS:
             within_budget(c, reverse)
-            keep_same_bits_again(c.module)
         case _:
             differentiate(c, reverse, c.module)
     expand_derivatives(c)
-    if keeps_bits(c):
-        keep_bits_of_derivatives(c.module)
 
 
 def mark_diagonal(module: ModuleOp) -> None:

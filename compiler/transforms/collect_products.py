@@ -47,11 +47,13 @@ are not the rows of an array already, and one product adds them all::
         w_bar += kept[:length].T @ x[first : first + length]
 
 The additions of an adjoint, and those within a product, come in any order (`analysis/additions`); all else
-keeps its values. What belongs to a product may run before a block, or after it, where nothing that it passes
-touches the same memory: that is asked of the split loop itself (`product_places`). Where the iterations'
-vectors differ in length (triangles, `analysis/slabs`), what a block has in common is one product, and the
-rest, at the diagonal, stays in the loop. Nests of scalar code, or of maps, that are such products are written
-as ones first (`raise_products`), and put back where that led to nothing.
+keeps its values. What iterations add to the same elements stays `in_order`, though, as if it were added one
+by one: within a budget each iteration is a step of its own. What belongs to a product may run before a block,
+or after it, where nothing that it passes touches the same memory: that is asked of the split loop itself
+(`product_places`). Where the iterations' vectors differ in length (triangles, `analysis/slabs`), what a block
+has in common is one product, and the rest, at the diagonal, stays in the loop. Nests of scalar code, or of
+maps, that are such products are written as ones first (`raise_products`), and put back where that led to
+nothing.
 
 Kept: products in branches, loops that carry memrefs, or that may raise, and those over `prange`. Runs after
 the last derivative, when nests are in the order in which their products stand out.
@@ -208,6 +210,7 @@ def move_whole(loop: array.LoopOp, stack: Stack, place: Place) -> None:
     for name, slab in stack.slabs.items():
         assert slab is not None
         views[name] = common.view(name, slab, here, zero, trips)
-    made = product(stack.op, views, accumulate=stack.op.accumulate is not None)
+    accumulate = stack.op.accumulate is not None
+    made = product(stack.op, views, accumulate=accumulate, in_order=stack.adds_up)
     here.insert(made)
     erase(stack.op)

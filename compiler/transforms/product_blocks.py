@@ -190,7 +190,7 @@ class Blocks:
                 assert slab is not None
                 views[name] = parts.view(name, slab, here, self.first, self.length)
         accumulate = stack.op.accumulate is not None and "c" not in place.kept
-        here.insert(product(stack.op, views, accumulate=accumulate))
+        here.insert(product(stack.op, views, accumulate=accumulate, in_order=stack.adds_up))
         erase(common)
 
     def rows(self, stack: Stack, name: str) -> SSAValue:

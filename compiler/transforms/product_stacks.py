@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import MemRefType, f32, f64
+from xdsl.dialects.builtin import MemRefType, UnitAttr, f32, f64
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import array
@@ -51,8 +51,15 @@ class Stack:
         return {"a": self.op.a, "b": self.op.b, "c": self.op.c}[name]
 
     @property
+    def adds_up(self) -> bool:
+        """Whether iterations add to the same elements, which they do in their order."""
+        return self.dim == "k"
+
+    @property
     def downwards(self) -> bool:
-        """True where the vectors of later iterations lie before those of earlier ones."""
+        """True where the vectors of later iterations lie before those of earlier ones, which they may."""
+        if self.adds_up:
+            return False
         found = [self.along(name) for name in OPERANDS if name != self.fixed]
         return {along[1] > 0 for along in found if along is not None} == {False}
 
@@ -234,9 +241,15 @@ def lies_in_array(stack: Stack, name: str) -> bool:
 
 
 def product(
-    like: array.MatmulOp, views: dict[str, SSAValue], *, accumulate: bool
+    like: array.MatmulOp,
+    views: dict[str, SSAValue],
+    *,
+    accumulate: bool,
+    in_order: bool = False,
 ) -> array.MatmulOp:
     made = array.MatmulOp(views["a"], views["b"], views["c"], accumulate=accumulate)
+    if in_order:
+        made.attributes[array.IN_ORDER] = UnitAttr()
     made.location = like.location
     return made
 

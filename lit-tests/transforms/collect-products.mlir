@@ -24,7 +24,7 @@ func.func @rows_are_one_product(%c : memref<?x?xf64>, %a : memref<?x?xf64>, %b :
 // CHECK:           array.loop %t{{.*}} to
 // CHECK-NOT:         array.matmul
 // CHECK:             array.map({{.*}}) ins({{.*}}) outs
-// CHECK:           array.matmul {{.*}} into {{.*}} accumulate
+// CHECK:           array.matmul {{.*}} into {{.*}} accumulate {in_order}
 func.func @outer_products_are_kept_and_added_at_once(%w : memref<?x?xf64>, %g : memref<?xf64>, %x : memref<?x?xf64>, %n : index, %m : index, %steps : index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -138,7 +138,7 @@ func.func @triangles_are_blocks_and_what_is_at_the_diagonal(%c : memref<?x?xf64>
 // The adjoint of `c += a @ b` in loops: what is added to `b_shadow` in each row are outer products.
 // CHECK-LABEL: @nests_of_the_adjoint_are_products
 // CHECK-NOT:     array.loop
-// CHECK:         array.matmul {{.*}} accumulate
+// CHECK:         array.matmul {{.*}} accumulate {in_order}
 // CHECK-NOT:     memref.store
 func.func @nests_of_the_adjoint_are_products(%a : memref<?x?xf64>, %g : memref<?x?xf64>, %b_shadow : memref<?x?xf64>, %n : index, %p : index, %m : index) {
   %trips = array.loop %i to %n do {

@@ -31,7 +31,7 @@ class Texts:
     features: frozenset[str]
 
     def declare(self, symbol: str, line: str, origin: str) -> None:
-        assert origin == "libmvec"
+        assert origin == ("libmvec" if symbol.startswith("_ZGV") else "libm")
         self.declarations[symbol] = line
 
     def intrinsic(self, name: str, result: str, arguments: str) -> None:
