@@ -69,6 +69,7 @@ from .transforms.remove_dead import RemoveDead
 from .transforms.reorder_loops import ReorderLoops
 from .transforms.resolve_overlap import ResolveOverlap
 from .transforms.reuse_allocs import ReuseAllocs
+from .transforms.rotate_sums import RotateSums
 from .transforms.save_in_place import SaveInPlace
 from .transforms.scalar_replace_carried import ScalarReplaceCarried
 from .transforms.select_stores import SelectStores
@@ -196,6 +197,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     TileRegisters(),  # loop orders are final; before unroll-and-jam, which does less
     MergeAdditions(),  # maps are final; iterations that jam-maps runs at once add in their order
     JamMaps(),  # matrices lie as nests go through them; loops of one update are for unroll-and-jam
+    RotateSums(),  # sums and updates of four rows are one map each
     UnrollAndJam(),  # innermost loops go along rows by now
     ScalarReplaceCarried(),  # bodies and directions of loops are final
     ShortenRecurrences(),  # after scalar-replace-carried; what is beside chains may be vectors
@@ -236,6 +238,7 @@ FOR_CACHES = (
         TileRegisters,
         MergeAdditions,
         JamMaps,
+        RotateSums,
         UnrollAndJam,
         ScalarReplaceCarried,
         ShortenRecurrences,
@@ -312,6 +315,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     ReorderLoops,
     ResolveOverlap,
     ReuseAllocs,
+    RotateSums,
     SaveInPlace,
     SelectStores,
     SelectValues,
@@ -361,7 +365,7 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
     if not c.request.options.parallel:
         return [*passes]
     # Loops over blocks go step by step, and a sum alone has its order.
-    alone = SkewSteps | FuseRows | BlockRows | SinkMaps | FuseReductions | JamMaps
+    alone = SkewSteps | FuseRows | BlockRows | SinkMaps | FuseReductions | JamMaps | RotateSums
     kept = [p for p in passes if not isinstance(p, alone)]
     return [replace(p, threads=True) if isinstance(p, THREADED) else p for p in kept]
 

@@ -93,6 +93,10 @@ READS_FIRST = "reads_first"
 """The attribute of an `array.map` with NumPy's meaning of an assignment: every element is read before any is
 written, so inputs may overlap the output. `resolve-overlap` takes it away."""
 
+OWN_ORDER = "own_order"
+"""The attribute of an `array.map` that also does what another one did: its sums are added up as in a map that
+does nothing else."""
+
 CLAIMED = "claimed"
 """The attribute of a loop over `prange`: the program says that its iterations are independent."""
 

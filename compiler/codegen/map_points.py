@@ -155,6 +155,8 @@ def points_loop(
     here = [o for o in nest.outputs if not o.still and not o.buffered and stage.does(o.element)]
     parallel = all(independent(o, last) and not o.in_order for o in here)
     group_ = nest.group if parallel else None
+    if array.OWN_ORDER in nest.op.attributes:
+        before = replace(before, work=state.last_bits.work)
     properties = state.loop_properties(
         parallel_group=group_, innermost=True, since=before, body=loop
     )

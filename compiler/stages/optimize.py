@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
+from dataclasses import replace
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DenseArrayBase, i64
+from xdsl.passes import ModulePass
 
 from ...dialects import activation
 from ..analysis.effects import is_private
@@ -21,6 +24,7 @@ from ..sizes.step_sizes import (
     measure_steps,
     refuse_large,
 )
+from ..transforms.rotate_sums import RotateSums
 from .adjoint import expand_derivatives
 
 X86 = ("x86_64", "AMD64")
@@ -34,7 +38,7 @@ def optimize(c: Compilation) -> None:
         c.run([DropGuards(unchecked=True)])
     elif r.mode in RETRIED and not (r.options.guards or r.options.sanitize or r.options.launched):
         c.run([DropGuards(fused=has_fused(c))])
-    c.run(with_options(c, FOR_KERNELS if r.options.device else OPTIMIZE))
+    c.run(with_registers(c, with_options(c, FOR_KERNELS if r.options.device else OPTIMIZE)))
     if r.options.memory:
         if r.mode in (*WITHIN_BUDGETS, "reverse-hvp"):
             measure_budget(c)
@@ -62,13 +66,26 @@ def fill_alike(first: func.FuncOp, second: func.FuncOp) -> None:
             function.attributes["filled"] = DenseArrayBase.from_list(i64, both)
 
 
-def has_fused(c: Compilation) -> bool:
-    """Whether the CPU has a fused multiply-add: x86 with AVX2, and all others that we know."""
+def x86_features(c: Compilation) -> frozenset[str] | None:
+    """What the CPU has, if it is an x86."""
     from ..codegen.llvm_module import host
 
     cpu = c.request.options.target or host()
     x86 = cpu.triple.startswith("x86_64") if cpu.triple else platform.machine() in X86
-    return not c.request.options.device and (not x86 or "fma" in cpu.features)
+    return cpu.features if x86 else None
+
+
+def has_fused(c: Compilation) -> bool:
+    """Whether the CPU has a fused multiply-add: x86 with AVX2, and all others that we know."""
+    features = x86_features(c)
+    return not c.request.options.device and (features is None or "fma" in features)
+
+
+def with_registers(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass]:
+    """The passes, for as many vector registers as the CPU has: 16 on an x86 without AVX-512, else 32."""
+    features = x86_features(c)
+    few = features is not None and "avx512vl" not in features
+    return [replace(p, most=1) if few and isinstance(p, RotateSums) else p for p in passes]
 
 
 def functions_of(c: Compilation) -> list[func.FuncOp]:
