@@ -14,7 +14,8 @@ What is decided here, because LLVM cannot decide it:
   register, with `reassoc`, and combined with memory once.
 - *Strips.* Several "add"s to one array at different views (the adjoint of a stencil) cannot be
   vectorized in one loop: the inner loop runs in strips of 256 points. The first stage evaluates the
-  body and stores the contributions in stack buffers, then each output has a loop of its own.
+  body and stores the contributions in stack buffers, then each output has a loop of its own. Those that go to
+  other rows need none (`rows_apart`).
 - *Stages.* Of several tangents at once the elements are vectors: a strip is first all that is numbers, then
   all that is vectors (`map_stages`).
 - *Gathers.* A map with a window has an innermost loop without tests (`gather_maps`).
@@ -47,6 +48,7 @@ from .map_nest import (
 )
 from .map_points import emit_innermost, emit_point
 from .map_stages import Stage, stages_of
+from .rows_apart import are_rows_apart
 
 SHORT = 8
 """Points from which on a map of numbers and vectors has a loop for each."""
@@ -90,9 +92,11 @@ def lower_points(
             )
         ],
     )
-    collapse(nest)
+    beside = outputs_beside(nest, order)
+    if not beside:
+        collapse(nest)
     face_forward(nest)
-    place_outputs(nest)
+    place_outputs(nest, beside)
     if nest.extents and not is_short(nest.extents[-1]):
         stores_numbers = any(is_number(o) for o in nest.outputs)
         nest.stages = stages_of(op.body.block, stores_numbers, overwritten_inputs(nest))
@@ -233,7 +237,21 @@ def same(state: KernelState, a: str, b: str) -> str:
     return state.text.value(f"icmp eq i64 {a}, {b}")
 
 
-def place_outputs(nest: Nest) -> None:
+def outputs_beside(nest: Nest, order: list[int]) -> set[tuple[int, int]]:
+    """The pairs of outputs that the innermost loop writes to different rows of one array."""
+    if not order:
+        return set()
+    extents = [*nest.op.extents]
+    return {
+        (j, k)
+        for k, o in enumerate(nest.outputs)
+        for j, earlier in enumerate(nest.outputs[:k])
+        if o.kind == earlier.kind == "add"
+        and are_rows_apart(earlier.memref, o.memref, extents, order[-1])
+    }
+
+
+def place_outputs(nest: Nest, beside: set[tuple[int, int]]) -> None:
     """Decide for each output: register, written in the loop, or buffered."""
     for o in nest.outputs:
         if o.kind != "store":
@@ -244,8 +262,10 @@ def place_outputs(nest: Nest) -> None:
     for k, o in enumerate(nest.outputs):
         if o.still:
             continue
-        for earlier in nest.outputs[:k]:
+        for j, earlier in enumerate(nest.outputs[:k]):
             if earlier.still or nest.state.scopes.apart(earlier.memref, o.memref):
+                continue
+            if (j, k) in beside:
                 continue
             if earlier.buffered or earlier.in_order or not harmless_together(nest, earlier, o):
                 o.in_order = lanes_of(o.element) > 1
