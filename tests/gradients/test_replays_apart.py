@@ -437,3 +437,23 @@ def test_rows_that_are_counted_from_the_end(shape):
     """Four iterations add to one row; of rows of one element each computes the number by itself."""
     a, q = 0.5 * np.random.default_rng(sum(shape)).normal(size=(2, *shape))
     check_gradient(compile(counted_from_the_end, grad=True, cache=False), a, q, wrt=("a", "q"))
+
+
+def scattered(u, v):
+    """Each iteration reads elements that others stored to: what it saves is all of `u`."""
+    s = 0.0
+    n = v.shape[0]
+    for i in range(n):
+        for j in range(n):
+            for k in range(n):
+                u[1 + i] = v[k, 0] * v[k, 0]
+                s += v[k, 1 + j] * u[2 * k]
+    return s
+
+
+def test_iterations_that_save_what_others_stored_are_not_apart():
+    u, v = rng.uniform(0.5, 1.5, 19), rng.uniform(0.5, 1.5, (9, 10))
+    free = compile(scattered, grad=True)
+    whole = compile(scattered, grad=True, saves="all").grad(u.copy(), v, wrt="v")
+    np.testing.assert_allclose(free.grad(u.copy(), v, wrt="v"), whole, rtol=1e-12)
+    check_gradient(scattered, u, v, wrt=("u", "v"))
