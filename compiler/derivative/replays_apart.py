@@ -16,8 +16,8 @@ possible, while longer stretches are for long tapes alone.
 `SIDE_BY_SIDE` iterations are replayed at a time, on tapes that lie side by side in one array. So later passes
 see loops over rows and may take several rows at once (`jam-maps`).
 
-Besides what `replays` refuses: arrays of which an iteration touches what another one stores to; tapes whose
-longest one is not known before the loop.
+Besides what `replays` refuses: arrays of which an iteration touches, or saves with all the others, what
+another one stores to; tapes whose longest one is not known before the loop.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ApartFinder(Finder):
 
     def find(self) -> tuple[Replay, dict[Save, OwnSaves]] | None:
         found = super().find()
-        if found is None or not self._are_apart():
+        if found is None or self._copies_whole(found[1]) or not self._are_apart():
             return None
         replayed, instead = found
         late = frozenset(op for op in self._inside() if self._comes_too_late(op))
@@ -119,6 +119,11 @@ class ApartFinder(Finder):
         segment = Segment(element, (), self.loop, (), own, by_columns=by_columns)
         version = Version(base, self.graph.ssa.version(base, self.loop))
         return replace(save, node=version, at=self.loop, segment=segment)
+
+    def _copies_whole(self, found: Mapping[Save, OwnSaves]) -> bool:
+        """Whether an iteration saves all of an array: also what other iterations store to."""
+        saves = (save for own in found.values() for save in own.every)
+        return any(isinstance(s.node, Version) and s.node.base in self.states for s in saves)
 
     def _are_apart(self) -> bool:
         """Whether no iteration stores to what another one touches of the arrays with a state."""

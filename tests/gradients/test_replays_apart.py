@@ -451,3 +451,23 @@ def test_which_rows_go_along_their_tapes(function, monkeypatch):
     name = function.__code__.co_varnames[0]
     compiled.inspect("optimize", rng.normal(size=(9, 7)), wrt=name)
     assert bool(steps) is (function not in IN_PLACE)
+
+
+def scattered(u, v):
+    """Each iteration reads elements that others stored to: what it saves is all of `u`."""
+    s = 0.0
+    n = v.shape[0]
+    for i in range(n):
+        for j in range(n):
+            for k in range(n):
+                u[1 + i] = v[k, 0] * v[k, 0]
+                s += v[k, 1 + j] * u[2 * k]
+    return s
+
+
+def test_iterations_that_save_what_others_stored_are_not_apart():
+    u, v = rng.uniform(0.5, 1.5, 19), rng.uniform(0.5, 1.5, (9, 10))
+    free = compile(scattered, grad=True)
+    whole = compile(scattered, grad=True, saves="all").grad(u.copy(), v, wrt="v")
+    np.testing.assert_allclose(free.grad(u.copy(), v, wrt="v"), whole, rtol=1e-12)
+    check_gradient(scattered, u, v, wrt=("u", "v"))
