@@ -148,7 +148,9 @@ FUNCTION = np.sin
 """What `in_chain_and_beside` calls."""
 
 
-@pytest.mark.parametrize("name", ["exp", "expm1", "tanh", "log", "sin", "cos", "atan", "sinh", "cbrt"])
+@pytest.mark.parametrize(
+    "name", ["exp", "expm1", "tanh", "log", "sin", "cos", "atan", "sinh", "cbrt"]
+)
 def test_a_function_has_one_version_in_all_loops(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
