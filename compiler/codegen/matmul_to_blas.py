@@ -58,7 +58,7 @@ def lower_matmul(state: KernelState, op: array.MatmulOp) -> None:
     vector = "column" if integers[2] == "1" else "row" if integers[0] == "1" else ""
     if lanes_of(c.element) > 1:
         vector = ""  # their numbers side by side are a matrix
-    if is_ordered(op, integers[1]):
+    if is_ordered(op):
         lower_ordered(state, (a, b, c), integers)
         return
     function = product_function(state, c.element, vector)

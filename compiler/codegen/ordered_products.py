@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import MemRefType, f32, f64
+from xdsl.ir import SSAValue
 
 from ...dialects import array
 from .kernel_state import ITEM_BYTES, Descriptor, KernelState, value_type
@@ -37,12 +38,22 @@ NAMES = ("outer", "inner", "row", "y0", "y1", "x0", "x1")
 """Sizes and strides that are other ones for c' = b' a'."""
 
 
-def is_ordered(op: array.MatmulOp, inner: str) -> bool:
+def is_ordered(op: array.MatmulOp) -> bool:
     """Whether products are added one by one, to what is there: also where there is only one."""
     assert isinstance(op.c.type, MemRefType)
     if op.accumulate is None or op.c.type.element_type not in (f64, f32):
         return False
-    return inner == "1" or array.IN_ORDER in op.attributes
+    return array.IN_ORDER in op.attributes or is_single(op.a, 1) or is_single(op.b, 0)
+
+
+def is_single(matrix: SSAValue, axis: int) -> bool:
+    """Whether the IR says that an axis of a matrix has one element."""
+    assert isinstance(matrix.type, MemRefType)
+    view = matrix.owner
+    known = matrix.type.get_shape()[axis]
+    if known == -1 and isinstance(view, array.ViewOp):
+        known = array.constant_value(view.extents[axis])
+    return known == 1
 
 
 def lower_ordered(

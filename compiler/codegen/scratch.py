@@ -16,6 +16,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects import array
 from .kernel_state import lanes_of, number_type, size_of, value_type
 from .matmul_to_blas import BLAS_LETTERS, INT_MAX, TINY
+from .ordered_products import is_ordered
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def copies_of_product(op: array.MatmulOp) -> Copies | None:
     element = op.c.type.element_type
     if lanes_of(element) > 1:
         raise InBlocks
-    if value_type(number_type(element)) not in BLAS_LETTERS:
+    if value_type(number_type(element)) not in BLAS_LETTERS or is_ordered(op):
         return None
     return Copies((op.a, op.b, op.c), ((op.a, 0), (op.a, 1), (op.b, 1)), size_of(element))
 

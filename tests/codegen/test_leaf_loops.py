@@ -249,7 +249,9 @@ def test_functions_beside_what_each_iteration_stores_again_are_side_by_side() ->
     compiled = mutad.compile(waves, grad=True, opt=3)
     code = compiled.inspect("llvm", np.ones(9), np.ones(1), wrt=("x", "last"))
     assert "call double @mutad_sin(" in code
-    assert "call double @sin(" not in code
+    _, _, kernel = code.partition("@kernel(")
+    kernel, _, _ = kernel.partition("\n}")
+    assert "call double @sin(" not in kernel
 
 
 def test_functions_of_a_recurrence_have_no_vector_versions() -> None:
@@ -266,9 +268,13 @@ def test_functions_of_a_recurrence_have_no_vector_versions() -> None:
         compiled.inspect("llvm", np.ones(9), wrt="x"),
         compiled.inspect("llvm", np.ones(9)),
     )
-    for code, expected in ((gradient, False), (primal, True)):
-        groups = re.findall(r"call double @sin\(.*\) (#\d+)", code)
+    version = "mutad_sin" if "@mutad_sin(" in gradient else "sin"
+    for code, name, in_chain in ((gradient, version, False), (primal, "sin", True)):
+        groups = re.findall(rf"call double @{name}\(.*\) (#\d+)", code)
         assert groups
-        for group in groups:
-            (line,) = re.findall(rf"^attributes {group} = .*$", code, re.MULTILINE)
-            assert ("vector-function-abi-variant" in line) == expected
+        found = {
+            "vector-function-abi-variant" in line
+            for group in groups
+            for line in re.findall(rf"^attributes {group} = .*$", code, re.MULTILINE)
+        }
+        assert in_chain in found  # beside the chain, partials may be computed side by side
