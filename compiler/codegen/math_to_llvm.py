@@ -66,7 +66,8 @@ def call_libm(
     are inlined there. Some powers by a constant LLVM writes as products, or as other functions.
     """
     symbol = function if type_ == "double" else f"{function}f"
-    found = vector_math.variants(symbol, state.features)
+    known = all(a.startswith("0x") for a in args)  # LLVM computes it
+    found = () if known else vector_math.variants(symbol, state.features)
     inlined = False
     if found and state.in_vectors and not (function == "pow" and is_rewritten(args, fast)):
         own = own_math.is_own(found[-1][0])

@@ -33,9 +33,13 @@ Versions = tuple[tuple[str, int], ...]
 
 
 def calls(state: KernelState, symbol: str, type_: str, versions: Versions) -> tuple[str, Versions]:
-    """What to call instead of a libm function, and its vector versions; the last of `versions` is used."""
+    """What to call instead of a libm function, and its vector versions; the last of `versions` is used.
+
+    LLVM must not drop a parameter that is the same constant in all calls: the vector versions have it.
+    """
     alone = f"mutad_{symbol}"
-    define(state, alone, 1, versions[-1], type_, symbol)
+    if define(state, alone, 1, versions[-1], type_, symbol):
+        state.kept_alive.append(alone)
     return alone, alike(state, symbol, type_, versions)
 
 

@@ -14,7 +14,7 @@ import mutad
 from mutad.compiler.codegen import one_version, vector_math
 from mutad.compiler.codegen.llvm_module import host, optimize_and_emit
 from mutad.runtime.engine import load_vector_math
-from mutad.runtime.target import chosen
+from mutad.runtime.target import chosen, runnable
 
 Array = np.ndarray
 
@@ -127,3 +127,25 @@ def test_edges_do_not_move() -> None:
         bound = float(np.exp(0.3)) * (1 + step * 2.0**-52)
         slopes = function.grad(x, bound)
         assert len(set(slopes)) == 1
+
+
+@pytest.mark.parametrize("cpu", ["x86-64-v2", "x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (1.5**x).sum(),
+        lambda x: (x**2.7).sum(),
+        lambda x: np.arctan2(x, 0.5).sum(),
+        lambda x: (x * np.sin(2.0)).sum() + np.log(1.5),
+    ],
+)
+def test_an_argument_that_is_a_constant(monkeypatch, function, cpu):
+    """LLVM would drop the parameter of a function that all calls hand the same number, and then abort."""
+    if cpu not in runnable():
+        pytest.skip(f"no {cpu}")
+    monkeypatch.setenv("MUTAD_TARGET_CPU", cpu)
+    x = np.linspace(0.5, 1.5, 37)
+    found = mutad.compile(function, grad=True, cache=False).grad(x)
+    step = 1e-5
+    expected = [(function(x + step * e) - function(x - step * e)) / (2 * step) for e in np.eye(37)]
+    np.testing.assert_allclose(found, expected, rtol=1e-7)
