@@ -69,6 +69,7 @@ from .transforms.remove_dead import RemoveDead
 from .transforms.reorder_loops import ReorderLoops
 from .transforms.resolve_overlap import ResolveOverlap
 from .transforms.reuse_allocs import ReuseAllocs
+from .transforms.reverse_arrays import ReverseArrays
 from .transforms.rotate_sums import RotateSums
 from .transforms.save_in_place import SaveInPlace
 from .transforms.scalar_replace_carried import ScalarReplaceCarried
@@ -193,6 +194,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     TransposeMatrices(),  # after collect-products: its operands need no copies
     TransposeColumns(),  # after transpose-matrices, which also handles stores
     PackColumns(),  # functions of steps pack as their nests do
+    ReverseArrays(),  # loops and their maps are final, and lie as they go through matrices
     GatherSums(),  # the sums that are no products, and that no loop order helps
     TileRegisters(),  # loop orders are final; before unroll-and-jam, which does less
     MergeAdditions(),  # maps are final; iterations that jam-maps runs at once add in their order
@@ -232,6 +234,7 @@ FOR_CACHES = (
         TransposeMatrices,
         TransposeColumns,
         PackColumns,
+        ReverseArrays,
         GatherSums,
     ),
     *(
@@ -315,6 +318,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     ReorderLoops,
     ResolveOverlap,
     ReuseAllocs,
+    ReverseArrays,
     RotateSums,
     SaveInPlace,
     SelectStores,
@@ -371,7 +375,8 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
 
 
 def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass]:
-    """The passes as threads, and `fastmath`, have them."""
+    """The passes as threads, `fastmath` and derivatives have them."""
+    alone = c.request.mode == "primal"
     free = c.request.options.fastmath
     reordering = (
         ReorderLoops
@@ -382,7 +387,10 @@ def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePas
         | ShortenRecurrences
         | DistributeLoops
     )
-    return [
-        replace(p, fastmath=free) if isinstance(p, reordering) else p
-        for p in for_threads(c, passes)
-    ]
+
+    def with_option(p: ModulePass) -> ModulePass:
+        if isinstance(p, ReverseArrays):
+            return replace(p, sums=alone)
+        return replace(p, fastmath=free) if isinstance(p, reordering) else p
+
+    return [with_option(p) for p in for_threads(c, passes)]
