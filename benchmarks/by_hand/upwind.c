@@ -41,27 +41,44 @@ double primal(const double *start, int64_t n, int64_t m, const double *vx, int64
   return value;
 }
 
+/* Eight cells in one vector: clang makes no vectors of `back_row` without -ffast-math. */
+typedef double eight __attribute__((vector_size(64), aligned(8), may_alias));
+typedef int64_t flags __attribute__((vector_size(64)));
+
+static inline eight at(const double *p) { return *(const eight *)p; }
+static inline eight where(flags f, eight a, eight b) { return (eight)(((flags)a & f) | ((flags)b & ~f)); }
+static inline eight positive(eight v) { return (eight)((flags)v & (flags)(v > 0.0)); }
+
+/* What a cell gets back, but from its neighbours in the row; its wind's shadow gets its part. */
+static inline double cell(double *vx_bar, const double *g, const double *g_up, const double *g_down, const double *c,
+                          const double *vx, const double *vx_up, const double *vx_down, const double *vy, int64_t m,
+                          int64_t j) {
+  double p = vx[j], x = p > 0.0 ? c[j] - c[j - m] : c[j + m] - c[j];
+  vx_bar[j] -= 0.2 * g[j] * x;
+  return g[j] * (1.0 - 0.2 * (fabs(p) + fabs(vy[j]))) +
+         0.2 * (above(vx_down[j]) * g_down[j] + above(-vx_up[j]) * g_up[j]);
+}
+
 /* One row of the grid, of the two winds and of what comes back: columns 1 to m - 2. */
 static void back_row(double *restrict bar, double *restrict vx_bar, const double *g, const double *g_up,
                      const double *g_down, const double *c, const double *vx, const double *vx_up,
                      const double *vx_down, const double *vy, int64_t m) {
-#pragma omp simd
-  for (int64_t j = 2; j < m - 2; j++) {
-    double p = vx[j], x = p > 0.0 ? c[j] - c[j - m] : c[j + m] - c[j];
-    vx_bar[j] -= 0.2 * g[j] * x;
-    bar[j] = g[j] * (1.0 - 0.2 * (fabs(p) + fabs(vy[j]))) +
-             0.2 * (above(vx_down[j]) * g_down[j] + above(-vx_up[j]) * g_up[j] + above(vy[j + 1]) * g[j + 1] +
-                    above(-vy[j - 1]) * g[j - 1]);
+  int64_t last = m - 2, j = 2;
+  bar[1] = cell(vx_bar, g, g_up, g_down, c, vx, vx_up, vx_down, vy, m, 1) + 0.2 * above(vy[2]) * g[2];
+  for (; j + 8 <= last; j += 8) {
+    eight p = at(vx + j), q = at(vy + j), mid = at(c + j), own = 0.2 * at(g + j);
+    flags forward = (flags)(p > 0.0);
+    eight x = where(forward, mid - at(c + j - m), at(c + j + m) - mid);
+    *(eight *)(vx_bar + j) -= own * x;
+    eight around = positive(at(vx_down + j)) * at(g_down + j) + positive(-at(vx_up + j)) * at(g_up + j) +
+                   positive(at(vy + j + 1)) * at(g + j + 1) + positive(-at(vy + j - 1)) * at(g + j - 1);
+    *(eight *)(bar + j) = at(g + j) - own * (where(forward, p, -p) + where((flags)(q > 0.0), q, -q)) + 0.2 * around;
   }
-  for (int64_t k = 0; k < 2; k++) {
-    int64_t j = k ? m - 2 : 1;
-    double p = vx[j], x = p > 0.0 ? c[j] - c[j - m] : c[j + m] - c[j];
-    vx_bar[j] -= 0.2 * g[j] * x;
-    bar[j] = g[j] * (1.0 - 0.2 * (fabs(p) + fabs(vy[j]))) +
-             0.2 * (above(vx_down[j]) * g_down[j] + above(-vx_up[j]) * g_up[j]);
-    if (!k) bar[j] += 0.2 * above(vy[j + 1]) * g[j + 1];
-    else bar[j] += 0.2 * above(-vy[j - 1]) * g[j - 1];
-  }
+  for (; j < last; j++)
+    bar[j] = cell(vx_bar, g, g_up, g_down, c, vx, vx_up, vx_down, vy, m, j) +
+             0.2 * (above(vy[j + 1]) * g[j + 1] + above(-vy[j - 1]) * g[j - 1]);
+  bar[last] = cell(vx_bar, g, g_up, g_down, c, vx, vx_up, vx_down, vy, m, last) +
+              0.2 * above(-vy[last - 1]) * g[last - 1];
 }
 
 /* A step back, in place: `rows` hold what the row above and this one had. */
