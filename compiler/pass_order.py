@@ -354,6 +354,18 @@ PASSES: tuple[type[ModulePass], ...] = (
 """Every pass that `mutad-opt -p` knows by name."""
 
 
+REORDERING = (
+    ReorderLoops
+    | FuseAdjacentNests
+    | CollectProducts
+    | GatherSums
+    | UnrollAndJam
+    | ShortenRecurrences
+    | DistributeLoops
+)
+"""The passes that `fastmath` lets change the order of sums."""
+
+
 THREADED = (
     HoistAllocs | CollectProducts | TransposeMatrices | GatherSums | TileRegisters | UnrollAndJam
 )
@@ -373,16 +385,9 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
 def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass]:
     """The passes as threads, and `fastmath`, have them."""
     free = c.request.options.fastmath
-    reordering = (
-        ReorderLoops
-        | FuseAdjacentNests
-        | CollectProducts
-        | GatherSums
-        | UnrollAndJam
-        | ShortenRecurrences
-        | DistributeLoops
+    own = for_threads(c, passes)
+    return (
+        [replace(p, fastmath=True) if isinstance(p, REORDERING) else p for p in own]
+        if free
+        else own
     )
-    return [
-        replace(p, fastmath=free) if isinstance(p, reordering) else p
-        for p in for_threads(c, passes)
-    ]
