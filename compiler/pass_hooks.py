@@ -6,7 +6,6 @@ in `mutad-opt` alike.
 
 from __future__ import annotations
 
-import difflib
 import os
 import shlex
 import tempfile
@@ -108,6 +107,7 @@ def dumps(only: Only, write: Callable[[str], object]) -> Hook:
 
 def changes(only: Only, write: Callable[[str], object]) -> Hook:
     """Writes what each pass changed as a unified diff, and nothing where it changed nothing."""
+    import difflib  # which most processes do without
 
     @contextmanager
     def hook(one: ModulePass, module: ModuleOp) -> Generator[None]:

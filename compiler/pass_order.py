@@ -358,6 +358,18 @@ PASSES: tuple[type[ModulePass], ...] = (
 """Every pass that `mutad-opt -p` knows by name."""
 
 
+REORDERING = (
+    ReorderLoops
+    | FuseAdjacentNests
+    | CollectProducts
+    | GatherSums
+    | UnrollAndJam
+    | ShortenRecurrences
+    | DistributeLoops
+)
+"""The passes that `fastmath` lets change the order of sums."""
+
+
 THREADED = (
     HoistAllocs | CollectProducts | TransposeMatrices | GatherSums | TileRegisters | UnrollAndJam
 )
@@ -376,21 +388,11 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
 
 def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass]:
     """The passes as threads, `fastmath` and derivatives have them."""
-    alone = c.request.mode == "primal"
-    free = c.request.options.fastmath
-    reordering = (
-        ReorderLoops
-        | FuseAdjacentNests
-        | CollectProducts
-        | GatherSums
-        | UnrollAndJam
-        | ShortenRecurrences
-        | DistributeLoops
-    )
+    alone, free = c.request.mode == "primal", c.request.options.fastmath
 
     def with_option(p: ModulePass) -> ModulePass:
         if isinstance(p, ReverseArrays):
-            return replace(p, sums=alone)
-        return replace(p, fastmath=free) if isinstance(p, reordering) else p
+            return replace(p, sums=True) if alone else p
+        return replace(p, fastmath=True) if free and isinstance(p, REORDERING) else p
 
     return [with_option(p) for p in for_threads(c, passes)]

@@ -57,7 +57,7 @@ class Affine:
     __slots__ = ("_hash", "constant", "terms")
 
     def __init__(self, terms: Mapping[Symbol, int] | None = None, constant: int = 0) -> None:
-        self.terms: dict[Symbol, int] = {s: c for s, c in (terms or {}).items() if c}
+        self.terms: dict[Symbol, int] = {s: c for s, c in terms.items() if c} if terms else {}
         self.constant = constant
         self._hash: int | None = None
 
@@ -71,13 +71,25 @@ class Affine:
 
     def __add__(self, other: Affine | int) -> Affine:
         if isinstance(other, int):
-            return Affine(self.terms, self.constant + other)
+            return self._moved(other)
+        if not other.terms:
+            return self._moved(other.constant)
         terms = dict(self.terms)
         for symbol, factor in other.terms.items():
             terms[symbol] = terms.get(symbol, 0) + factor
         return Affine(terms, self.constant + other.constant)
 
+    def _moved(self, by: int) -> Affine:
+        """The sum with another constant."""
+        if not by:
+            return self
+        made = Affine(constant=self.constant + by)
+        made.terms = self.terms
+        return made
+
     def __mul__(self, factor: int) -> Affine:
+        if factor == 1:
+            return self
         return Affine({s: c * factor for s, c in self.terms.items()}, self.constant * factor)
 
     def __neg__(self) -> Affine:
@@ -85,7 +97,9 @@ class Affine:
 
     def __sub__(self, other: Affine | int) -> Affine:
         if isinstance(other, int):
-            return Affine(self.terms, self.constant - other)
+            return self._moved(-other)
+        if not other.terms:
+            return self._moved(-other.constant)
         terms = dict(self.terms)
         for symbol, factor in other.terms.items():
             terms[symbol] = terms.get(symbol, 0) - factor

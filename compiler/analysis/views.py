@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from typing import cast
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import array
-from ...dialects.within import is_kind
 
 
 def is_memref(value: SSAValue) -> bool:
@@ -18,12 +19,14 @@ def is_memref(value: SSAValue) -> bool:
 
 def strip_views(value: SSAValue) -> SSAValue:
     """The memref that `value` is a view of, through any chain of views and casts."""
-    while True:
-        owner = value.owner
-        if not is_kind(type(owner), array.ViewOp, array.CollapseOp, memref.CastOp):
-            return value
-        assert isinstance(owner, array.AnyView | memref.CastOp)
-        value = owner.source
+    while is_kind_of_view(type(owner := value.owner)):
+        value = cast("array.AnyView | memref.CastOp", owner).source
+    return value
+
+
+@cache
+def is_kind_of_view(kind: type) -> bool:
+    return issubclass(kind, array.ViewOp | array.CollapseOp | memref.CastOp)
 
 
 def views_between(memory: SSAValue, base: SSAValue) -> Sequence[Operation]:

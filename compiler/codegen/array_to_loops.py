@@ -48,7 +48,7 @@ from .map_nest import (
 )
 from .map_points import emit_innermost, emit_point
 from .map_stages import Stage, stages_of
-from .rows_apart import are_rows_apart
+from .rows_apart import are_rows_apart, place_of
 
 SHORT = 8
 """Points from which on a map of numbers and vectors has a loop for each."""
@@ -239,15 +239,16 @@ def same(state: KernelState, a: str, b: str) -> str:
 
 def outputs_beside(nest: Nest, order: list[int]) -> set[tuple[int, int]]:
     """The pairs of outputs that the innermost loop writes to different rows of one array."""
-    if not order:
+    adding = [k for k, o in enumerate(nest.outputs) if o.kind == "add"]
+    if not order or len(adding) < 2:
         return set()
     extents = [*nest.op.extents]
+    places = {k: place for k in adding if (place := place_of(nest.outputs[k].memref)) is not None}
     return {
         (j, k)
-        for k, o in enumerate(nest.outputs)
-        for j, earlier in enumerate(nest.outputs[:k])
-        if o.kind == earlier.kind == "add"
-        and are_rows_apart(earlier.memref, o.memref, extents, order[-1])
+        for k, later in places.items()
+        for j, earlier in places.items()
+        if j < k and are_rows_apart(earlier, later, extents, order[-1])
     }
 
 

@@ -48,11 +48,10 @@ def place_of(memref: SSAValue) -> Place | None:
     return Place(memref, tuple(starts), dims) if len(set(dims)) == len(dims) else None
 
 
-def are_rows_apart(a: SSAValue, b: SSAValue, extents: list[SSAValue], inner: int) -> bool:
+def are_rows_apart(one: Place, other: Place, extents: list[SSAValue], inner: int) -> bool:
     """Whether loops along the inner axis touch two rows of one array, which have more columns than they go
     through."""
-    one, other = place_of(a), place_of(b)
-    if one is None or other is None or one.base is not other.base or one.dims != other.dims:
+    if one.base is not other.base or one.dims != other.dims:
         return False
     away = [one.starts[d] - other.starts[d] for k, d in enumerate(one.dims) if k != inner]
     fewer = (

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, scf, vector
@@ -40,12 +41,12 @@ from xdsl.dialects.builtin import (
     VectorType,
     f64,
 )
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import activation, ad, array
-from ...dialects.within import every_op
-from ..analysis.alias import AliasAnalysis, enclosing_loops
+from ...dialects.within import every_op, is_kind
+from ..analysis.alias import enclosing_loops
 from ..analysis.effects import is_private
 from ..rules import is_repeatable, writes
 from ..rules.builders import extents_of, transfer
@@ -157,10 +158,10 @@ class Derivative:
         self.outcomes = [v for v in seen if v in flow.outcomes[function]]
         fresh = {block.args[k] for k in made_by_caller(function)}
         self.alias = flow.alias[function]
-        self.changed = [a for a in arguments_written(function, self.alias) if a not in fresh]
+        touched = TouchedParts(function, self.alias)
+        self.changed = [a for a in touched.arguments() if a not in fresh]
         """What a call stores to, and has to undo."""
         arrays = [v for v in self.outcomes if isinstance(v.type, MemRefType)]
-        touched = TouchedParts(function, self.alias)
         self.parts = {v: touched.of(v) if v in fresh else (None,) * rank_of(v) for v in arrays}
         """Where a NaN may be in each of these arrays: of one that comes as zeros what is added to."""
 
@@ -279,25 +280,14 @@ def may_raise(op: Operation) -> bool:
     return calls or array.is_operation_that_may_raise(op)
 
 
-def arguments_written(function: func.FuncOp, alias: AliasAnalysis) -> list[BlockArgument]:
-    """The arguments whose memory a function may store to."""
-    roots = {
-        other
-        for op in every_op(function)[1:]
-        for access in writes(op)
-        for root in alias.roots(access.memref)
-        for other in alias.interfering(root)
-    }
-    return [a for a in function.body.block.args if a in roots]
-
-
 def rank_of(value: SSAValue) -> int:
     assert isinstance(value.type, MemRefType)
     return value.type.get_num_dims()
 
 
 def guards_among(ops: Iterable[Operation]) -> list[ad.MulOp | ad.DivOp]:
-    return [op for op in ops if isinstance(op, ad.MulOp | ad.DivOp)]
+    found = [op for op in ops if is_kind(type(op), ad.MulOp, ad.DivOp)]
+    return cast("list[ad.MulOp | ad.DivOp]", found)
 
 
 class Emitter:

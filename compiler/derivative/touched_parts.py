@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import isnan, prod
 
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from ...dialects import array
 from ...dialects.within import every_op
@@ -43,20 +44,28 @@ class TouchedParts:
         rank = argument.type.get_num_dims()
         whole: Part = (None,) * rank
         found: list[Place] = []
-        for op in every_op(self.function)[1:]:
-            for access in writes(op):
-                if self._reaches(access, argument) and not is_fill(access):
-                    place = place_of(access, argument)
-                    if place is None:
-                        return whole
-                    found.append(place)
+        near = self.alias.interfering(argument)
+        for access, roots in self._written:
+            if not roots.isdisjoint(near) and not is_fill(access):
+                place = place_of(access, argument)
+                if place is None:
+                    return whole
+                found.append(place)
         part = whole if not found else tuple(map(range_of, zip(*found, strict=True)))
         rows = prod(last - first for first, last in filter(None, part))
         return part if rows <= MANY else whole
 
-    def _reaches(self, access: Access, argument: SSAValue) -> bool:
-        near = self.alias.interfering(argument)
-        return not self.alias.roots(access.memref).isdisjoint(near)
+    def arguments(self) -> list[BlockArgument]:
+        """The arguments that may be written to."""
+        written = {root for _, roots in self._written for root in roots}
+        near = {other for root in written for other in self.alias.interfering(root)}
+        return [a for a in self.function.body.block.args if a in near]
+
+    @cached_property
+    def _written(self) -> list[tuple[Access, frozenset[SSAValue]]]:
+        """What the function writes to, with the memory that this may be."""
+        accesses = (a for op in every_op(self.function)[1:] for a in writes(op))
+        return [(access, self.alias.roots(access.memref)) for access in accesses]
 
 
 def is_fill(access: Access) -> bool:

@@ -63,7 +63,7 @@ from .directions import (
 )
 from .guard import ArrayValue, check_assumed, check_sharing, unpack
 from .handles import back, drop, handed_address
-from .keywords import keywords, match_keywords, with_mode
+from .keywords import keywords, with_mode
 from .matrices import MATRICES, filling, has_matrix, match, matrix
 from .plan import (
     EntryPlan,
@@ -122,8 +122,6 @@ def entries(convention: str, debug: tuple[str, str] = ("", "")) -> Entries:
     symbols: dict[str, str] = {}
     kinds = kinds_of(plan)
     functions: list[str] = []
-    if {*FAST, "rows"} & set(kinds):
-        functions.append(match_keywords(symbols, len(plan.wrt), plan.directions))
     if set(MATRICES) & set(kinds):
         functions += filling(plan)
     if "pulled" in kinds:

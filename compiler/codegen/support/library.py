@@ -20,6 +20,7 @@ from functools import cache
 
 from ..entries.captures import constants_hold, read_place
 from ..entries.cold import completed, poll, print_, raise_, undo
+from ..entries.keywords import match_keywords
 from ..entries.stacked import turning
 from ..entries.writer import declarations
 from .functions import DECLARATIONS, FUNCTIONS
@@ -28,7 +29,17 @@ ORIGIN = "support"
 """The kind of these symbols in a module's metadata."""
 EXPORTED = ("mutad_drop",)
 """What a kernel's module exports is in it."""
-IN_ENTRIES = (completed, constants_hold, poll, print_, raise_, read_place, turning, undo)
+IN_ENTRIES = (
+    completed,
+    constants_hold,
+    match_keywords,
+    poll,
+    print_,
+    raise_,
+    read_place,
+    turning,
+    undo,
+)
 
 _HEAD = re.compile(
     r"define internal (?P<returned>.*)@(?P<name>\w+)\((?P<parameters>.*)\) (?P<attributes>.*){"

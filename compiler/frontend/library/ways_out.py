@@ -5,7 +5,6 @@ Where there is nothing better, the general way out (`diagnostics.ELSEWHERE`) is 
 
 from __future__ import annotations
 
-import difflib
 import random
 import sys
 import textwrap
@@ -238,6 +237,8 @@ def named(holder: Any, key: str) -> str:
 
 def meant(name: str, known: Iterable[str]) -> str | None:
     """The names that a misspelt one may stand for."""
+    import difflib  # which most processes do without
+
     public = {one for one in known if not one.startswith("_")} - {name}
     same = [one for one in public if one.lower() == name.lower()]
     close = RENAMED.get(name, same) or difflib.get_close_matches(name, public, n=2, cutoff=0.7)
