@@ -12,6 +12,7 @@ from .compilation import Compilation
 from .derivative.checkpoint_loops import CheckpointLoops
 from .derivative.drop_guards import DropGuards
 from .derivative.expand_derivatives import ExpandDerivatives
+from .derivative.factor_cotangents import FactorCotangents
 from .derivative.hessian_products import KeepProduct
 from .derivative.keep_tangents import KeepTangents
 from .derivative.passes import Forward, PrintNeeded, PrintPlan, Reverse
@@ -350,6 +351,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     ExpandDerivatives,
     SanitizeDerivatives,
     DropGuards,
+    FactorCotangents,
     MeasureWork,
     ReserveTapes,
     CheckpointLoops,

@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects import ad, array
 from ..analysis.additions import is_cell, place_of
-from ..rules.table import constant_float
+from ..rules.table import ADJOINT, COLLECTED, constant_float
 from .kernel_state import KernelState, number_type, value_type
 from .leaf_loops import is_outside
 from .scalar_text import (
@@ -49,8 +49,9 @@ def written_product(state: KernelState, op: Operation, left: str, right: str) ->
     """A product, with which a sum may be contracted if it is the adjoint's."""
     type_ = value_type(op.results[0].type)
     made = state.text.value(f"fmul{fast_flags(state, op)} {type_} {left}, {right}")
-    if "ad.adjoint" in op.attributes:
+    if ADJOINT in op.attributes:
         state.last_bits = state.last_bits.more(work=1)
+    if ADJOINT in op.attributes and COLLECTED not in op.attributes:
         state.products[op.results[0]] = made, left, right
     return made
 

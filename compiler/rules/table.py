@@ -34,6 +34,9 @@ from ...dialects import ad, array
 
 ADJOINT = "ad.adjoint"
 """Marks the ops of adjoint code, which may contract and reassociate."""
+COLLECTED = "ad.collected"
+"""Marks a product of the adjoint that stands for a sum: no sum is contracted with it, for none is with a sum.
+So it does not matter whether a map adds it to an element, or to what another map has computed."""
 EDGE = "ad.edge"
 """Marks the comparisons of an adjoint that ask whether a value is at an edge, or on which side of a kink."""
 

@@ -35,7 +35,7 @@ After::
           kinds ["add"] window(%n) shifts [0, 1] zeros [0, 1] {
       ^bb0(%bar : f64, %bar_1 : f64):
         %minus = arith.negf %bar : f64
-        %s_2 = arith.addf %minus, %bar_1 fastmath<contract> : f64
+        %s_2 = arith.addf %minus, %bar_1 {ad.adjoint} : f64
         array.yield %s_2 : f64
       }
       func.return
@@ -70,9 +70,9 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     ModuleOp,
+    UnitAttr,
     VectorType,
 )
-from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -80,14 +80,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...dialects import ad, array
 from ..analysis.affine import affine
 from ..analysis.alias import AliasAnalysis
-from ..rules.table import constant_float
+from ..rules.table import ADJOINT, COLLECTED, constant_float
 from .body_slices import inputs_of, slice_of
 from .body_work import swept, work
 from .map_outputs import puts_back, with_outputs
 from .memory_effects import functions
-
-CONTRACT = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
-"""What is added to an element is added in the order of the outputs, however it is computed."""
 
 Shift = tuple[int, ...]
 
@@ -351,7 +348,9 @@ class Body:
             if argument in read:
                 here[argument] = self.input(argument, memref, shift, zero=argument in zeros)
         for step in slice_of([value], body):
-            self.block.add_op(step.clone(here))
+            made = step.clone(here)
+            made.attributes.pop(COLLECTED, None)  # these sums are the same wherever there are any
+            self.block.add_op(made)
         return here.get(value, value)
 
     def spread_over(self, factor: Operation) -> dict[SSAValue, SSAValue]:
@@ -365,7 +364,8 @@ class Body:
     def sum_of(self, values: Sequence[SSAValue], group: Group) -> SSAValue:
         total = values[0]
         for value in values[1:]:
-            sum_ = arith.AddfOp(total, value, flags=CONTRACT)
+            sum_ = arith.AddfOp(total, value)
+            sum_.attributes[ADJOINT] = UnitAttr()
             sum_.location = group.op.location
             sum_.result.name_hint = group.source.name_hint
             self.block.add_op(sum_)

@@ -5,8 +5,8 @@
 // CHECK-NEXT:    array.map(%{{.*}}, %{{.*}}) ins(%v, %v, %v
 // CHECK-SAME:      outs(%s_1 : memref<?x?xf64, strided<[?, 1]>>) kinds ["add"] window(%n, %m) shifts [0, 1, 2, 1, 1, 0] zeros [0, 1, 2]
 // CHECK-NEXT:    ^bb0(%bar: f64, %bar_1: f64, %bar_2: f64):
-// CHECK-NEXT:      %s_2 = arith.addf %bar, %bar_1 fastmath<contract> : f64
-// CHECK-NEXT:      %s_3 = arith.addf %s_2, %bar_2 fastmath<contract> : f64
+// CHECK-NEXT:      %s_2 = arith.addf %bar, %bar_1 {ad.adjoint} : f64
+// CHECK-NEXT:      %s_3 = arith.addf %s_2, %bar_2 {ad.adjoint} : f64
 // CHECK-NEXT:      %half = arith.mulf %s_3, %c : f64
 // CHECK-NEXT:      array.yield %half : f64
 // CHECK:         array.map(%n, %m) outs(%v : memref<?x?xf64>) kinds ["store"]
