@@ -9,7 +9,7 @@ from math import frexp
 from xdsl.ir import Operation
 
 from ...dialects import special
-from . import gamma, one_version, own_math, vector_math
+from . import gamma, one_version, vector_math
 from .kernel_state import KernelState, value_type
 from .llvm_text import integer
 from .scalar_text import Rule, fast_flags, float_text
@@ -70,10 +70,12 @@ def call_libm(
     found = () if known else vector_math.variants(symbol, state.features)
     inlined = False
     if found and state.in_vectors and not (function == "pow" and is_rewritten(args, fast)):
-        own = own_math.is_own(found[-1][0])
-        symbol, found = one_version.calls(state, symbol, type_, found)
-        if not state.side_by_side:
-            found, inlined = (), own
+        single = None if state.side_by_side else one_version.alone(state, symbol, found)
+        if single is not None:
+            symbol, found, inlined = single, (), True
+        else:
+            symbol, found = one_version.calls(state, symbol, type_, found)
+            found = found if state.side_by_side else ()
     else:
         parameters = ", ".join([type_] * len(args))
         state.declare(symbol, f"declare {type_} @{symbol}({parameters})", "libm")

@@ -14,8 +14,8 @@ others. One number goes through it in the first lane, and so do narrower vectors
     }
 
 This costs about as much as the scalar version does, and half as much again where each call waits for the one
-before. Functions of our own are written for fewer lanes, too, and cost no more there. The functions are not
-inlined where LLVM may vectorize: the loop vectorizer knows them by name.
+before: there a function of our own is written for a single number, and inlined. The others are not inlined:
+the loop vectorizer knows them by name.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ from collections.abc import Sequence
 
 from . import own_math, vector_math
 from .kernel_state import KernelState
+from .vector_width import is_wide
+
+PAIR = 2
+"""Vectors so short are rare: the wider version serves them."""
 
 PLAIN = {"acosh": 2.0}
 """What the other lanes hold, 0.5 elsewhere: no number that the vector version leaves to the scalar one."""
@@ -41,6 +45,14 @@ def calls(state: KernelState, symbol: str, type_: str, versions: Versions) -> tu
     if define(state, alone, 1, versions[-1], type_, symbol):
         state.kept_alive.append(alone)
     return alone, alike(state, symbol, type_, versions)
+
+
+def alone(state: KernelState, symbol: str, versions: Versions) -> str | None:
+    """One of our functions for a single number, to be inlined; None for a function of others."""
+    name = f"mutad_{symbol}_alone"
+    if name in state.functions or own_math.define_narrow(state, name, 1, versions[-1][0]):
+        return name
+    return None
 
 
 def provided(state: KernelState, symbol: str, type_: str, versions: Versions) -> Versions:
@@ -66,10 +78,14 @@ def alike(state: KernelState, symbol: str, type_: str, versions: Versions) -> Ve
 def define(
     state: KernelState, name: str, lanes: int, version: tuple[str, int], type_: str, symbol: str
 ) -> bool:
-    """Write a call of a wider version into the module; False where there is one."""
+    """Write a call of a wider version into the module; False where there is one.
+
+    Ours for fewer lanes pay where loops may have such vectors: they take a few milliseconds to translate.
+    """
     if name in state.functions:
         return False
-    if own_math.define_narrow(state, name, lanes, version[0]):
+    wide = state.in_vectors and is_wide(state.features)
+    if lanes > PAIR and not wide and own_math.define_narrow(state, name, lanes, version[0]):
         return True
     plain = PLAIN.get(symbol.removesuffix("f"), 0.5)
     state.functions[name] = narrow(name, lanes, version, type_, arity_of(symbol), plain)

@@ -29,6 +29,7 @@ class Texts:
     declarations: dict[str, str]
     kept_alive: list[str]
     features: frozenset[str]
+    in_vectors: bool = False
 
     def declare(self, symbol: str, line: str, origin: str) -> None:
         assert origin == ("libmvec" if symbol.startswith("_ZGV") else "libm")

@@ -124,8 +124,12 @@ def keep(module: ModuleOp, which: str) -> None:
                 Rewriter.erase_op(function)
 
 
-DERIVATIVES = ("drop-guards.mlir", "drop-guards-of-rows.mlir")
-"""Whose functions are derivatives already, with names of shadows."""
+DERIVATIVES = (
+    "drop-guards.mlir",
+    "drop-guards-of-rows.mlir",
+    "factor-cotangents-lanes.mlir",
+)
+"""Whose functions are derivatives already, with names of shadows, or of several cotangents at once."""
 
 
 TWICE = [
