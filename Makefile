@@ -6,8 +6,8 @@ BIN    := $(VENV)/bin
 PYTHONS ?= 3.11 3.12 3.13 3.14
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 PART   ?= today/48
-MODES  ?= today/16
-ROWS   ?= today/3
+MODES  ?= today/24
+ROWS   ?= today/5
 DEVICES ?= today/48
 SEEDS  ?= 0
 REACH  ?= --cov=compiler/frontend --cov-report=term
