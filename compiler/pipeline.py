@@ -121,6 +121,12 @@ def compile_request(
     Where the code would not be `wanted` with what it assumes of the arguments' extents, there is none, and
     of the metadata only that.
     """
+    with without_collection():
+        return artifact_of(request, wanted)  # of its IR nothing is left when garbage is looked for
+
+
+def artifact_of(request: Request, wanted: Callable[[Sequence[Any]], bool] | None) -> Artifact:
+    """See `compile_request`."""
     from . import stage_dumps
 
     c = Compilation(request)
@@ -130,7 +136,7 @@ def compile_request(
         raise ValueError(
             f"MUTAD_DUMP: no stage named {', '.join(sorted(unknown))}; {stage_names()}"
         )
-    with without_collection(), own_faults(request):
+    with own_faults(request):
         if not dump:
             c = begun(request)
         if EVERYTHING in dump:
