@@ -369,14 +369,21 @@ def found(monkeypatch):
 
 def both(monkeypatch, function, *arguments, wrt, **options):
     """The values, gradients and arguments afterwards: with long tapes, and with whole ones."""
+    (results,) = both_of_each(monkeypatch, function, [arguments], wrt=wrt, **options)
+    return results
+
+
+def both_of_each(monkeypatch, function, lists, *, wrt, **options):
+    """The same for each list of arguments."""
     results = []
     for longest in (0, 1 << 60):
         monkeypatch.setattr(request, "LONGEST_TAPE", longest)
         compiled = compile(function, grad=True, cache=False, **options)
-        copies = [a.copy() for a in arguments]
-        value, gradients = compiled.value_and_grad(*copies, wrt=wrt)
-        results.append([value, *gradients, *copies])
-    return results
+        for arguments in lists:
+            copies = [a.copy() for a in arguments]
+            value, gradients = compiled.value_and_grad(*copies, wrt=wrt)
+            results.append([value, *gradients, *copies])
+    return list(zip(results[: len(lists)], results[len(lists) :], strict=True))
 
 
 def is_same(one, other):
@@ -386,9 +393,10 @@ def is_same(one, other):
 @pytest.mark.parametrize("function", REPLAYED, ids=lambda f: f.__name__)
 def test_vectors_are_replayed(function, found, monkeypatch):
     whole = compile(function, grad=True, saves="all")
-    for length, steps in ((40, 70), (5, 16), (7, 17), (40, 2), (40, 0)):
-        x, w = 0.3 * rng.random(length), 0.05 * rng.random(steps)
-        replayed, kept = both(monkeypatch, function, x, w, wrt=("x", "w"))
+    sizes = ((40, 70), (5, 16), (7, 17), (40, 2), (40, 0))
+    lists = [(0.3 * rng.random(length), 0.05 * rng.random(steps)) for length, steps in sizes]
+    results = both_of_each(monkeypatch, function, lists, wrt=("x", "w"))
+    for (x, w), (replayed, kept) in zip(lists, results, strict=True):
         assert is_same(replayed, kept)
         for one, other in zip(replayed[1:3], whole.grad(x.copy(), w, wrt=("x", "w")), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
