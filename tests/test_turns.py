@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from generated import seeds_of
-from turns import Turns, has_turn
+from turns import Turns, has_turn, in_turn
 
 NAMES = [f"tests/gradients/test_{k % 7}.py::test[{k}]" for k in range(300)]
 
@@ -22,6 +22,16 @@ def test_each_name_has_its_turn_in_one_part(monkeypatch: pytest.MonkeyPatch) -> 
 def test_without_parts_everything_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Turns, "part", (0, 1))
     assert all(map(has_turn, NAMES))
+    assert in_turn(NAMES) == NAMES
+
+
+def test_one_of_a_few_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[list[str]] = []
+    for k in range(24):
+        monkeypatch.setattr(Turns, "part", (k, 24))
+        taken.append(in_turn(["v2", "v3", "v4"]))
+        assert in_turn([]) == []
+    assert taken == [["v2"], ["v3"], ["v4"]] * 8
 
 
 def test_each_run_has_seeds_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

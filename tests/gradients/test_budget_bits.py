@@ -16,14 +16,15 @@ from typing import Any
 import numpy as np
 import pytest
 from budget_programs import compiled, growing_steps, least_of, outcome
+from turns import in_turn
 
 from mutad.runtime.target import VARIABLE, runnable
 
 Array = np.ndarray
 CHANCE = np.random.default_rng(7)
 LOST = CHANCE.choice([0.5, 1.0, 2.0, 1e-200, 1e-300], 300, p=[0.3, 0.3, 0.36, 0.02, 0.02])
-HERE = ("", *runnable()[1:])
-"""The CPU at hand, and the levels that it has."""
+HERE = ("", *in_turn(runnable()[1:]))
+"""The CPU at hand, and of the levels that it has another one each day."""
 
 
 def sine_chain(x: Array, a: float, b: float) -> float:
