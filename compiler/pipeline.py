@@ -163,14 +163,14 @@ def compile_entries(convention: str, opt: int, target: Target | None) -> Artifac
         return Artifact(emit_entries(made.module(), opt, target), metadata)
 
 
-def compile_products(asked: str, opt: int, target: Target | None) -> Artifact:
-    """The functions for products of matrices that kernels ask for, for the runtime."""
+def compile_shared(asked: str, opt: int, target: Target | None) -> Artifact:
+    """A library that kernels ask for, for the runtime."""
     from .codegen.llvm_module import optimize_and_emit
-    from .codegen.shared_products import products_text
+    from .codegen.shared_code import shared_text
 
     with without_collection():
-        made, name = products_text(asked, target)
-        metadata = {"symbols": made.symbols, "entries": {name: name}}
+        made, names = shared_text(asked, target)
+        metadata = {"symbols": made.symbols, "entries": {name: name for name in names}}
         return Artifact(optimize_and_emit(made.module(), opt, target), metadata)
 
 

@@ -132,11 +132,11 @@ class _LazyCompiler:
         artifact = pipeline.compile_support(opt, target.chosen())
         return artifact.object_code, artifact.metadata
 
-    def products(self, asked: str, opt: int) -> tuple[bytes, dict[str, Any]]:
+    def shared(self, asked: str, opt: int) -> tuple[bytes, dict[str, Any]]:
         from .compiler import pipeline
         from .runtime import target
 
-        artifact = pipeline.compile_products(asked, opt, target.chosen())
+        artifact = pipeline.compile_shared(asked, opt, target.chosen())
         return artifact.object_code, artifact.metadata
 
     def stage(

@@ -44,8 +44,8 @@ class Compiler(Protocol):
         """The entries that all code of this calling convention shares (`entry_code`)."""
         ...
 
-    def products(self, asked: str, opt: int) -> tuple[bytes, dict[str, Any]]:
-        """What all code shares that multiplies matrices in the same way (`entry_code`)."""
+    def shared(self, asked: str, opt: int) -> tuple[bytes, dict[str, Any]]:
+        """A library that all code shares which asks for the same one (`entry_code`)."""
         ...
 
     def support(self, opt: int) -> tuple[bytes, dict[str, Any]]:

@@ -39,9 +39,9 @@ def place_of_entries(convention: str, opt: int) -> Place:
     return _shared_place("entries", convention, opt)
 
 
-def place_of_products(asked: str, opt: int) -> Place:
-    """Where the functions belong that multiply matrices in the same way, compiled at a level."""
-    return _shared_place("products", asked, opt)
+def place_of_shared(asked: str, opt: int) -> Place:
+    """Where a library belongs that kernels ask for, compiled at a level."""
+    return _shared_place("shared", asked, opt)
 
 
 def place_of_support(opt: int) -> Place:

@@ -110,7 +110,7 @@ class Library(str):
 
     __slots__ = (
         *("_addresses", "_code", "_entries", "_loaded", "_methods", "_source", "_support"),
-        *("products", "shorter", "whole"),
+        *("shared", "shorter", "whole"),
     )
     _loaded: Array
     _addresses: dict[str, int]
@@ -124,7 +124,7 @@ class Library(str):
     """The functions that it is linked against."""
     whole: int | None
     """Where the kernel for short tapes is, if there may be one for long ones."""
-    products: Sequence[EntryCode]
+    shared: Sequence[EntryCode]
     """What it is linked against besides."""
     shorter: Library | None
     """Of code for long tapes, that for short ones, which it calls."""
@@ -153,7 +153,7 @@ class Library(str):
             made._addresses = {kind: tracker[symbol] for kind, symbol in entries.items()}
             made._entries = None
         made._source, made._support = source, support
-        made.whole, made.shorter, made.products = None, None, ()
+        made.whole, made.shorter, made.shared = None, None, ()
         return made
 
     def function(self, kind: str, link: Any, doc: str, name: str = "") -> Callable[..., Any]:
@@ -204,22 +204,22 @@ def load(
     instead: Mapping[str, int] = MappingProxyType({}),
     entries: EntryCode | None = None,
     support: EntryCode | None = None,
-    products: Sequence[EntryCode] = (),
+    shared: Sequence[EntryCode] = (),
 ) -> Library:
     """Link the object code against Python, NumPy, libc and what else its metadata names.
 
     `instead` gives external symbols, and the pool of large blocks, other addresses than their own, also for
-    the `support` functions and the `products` of matrices. `entries` are those of the module, where it has
+    the `support` functions and what else is `shared`. `entries` are those of the module, where it has
     none itself.
     """
     with compiling:
         if support is not None and not instead.keys().isdisjoint(support.made[1]["symbols"]):
             support = load_entries(*support.made, instead=instead)
-            products = [load_entries(*one.made, support, instead) for one in products]
+            shared = [load_entries(*one.made, support, instead) for one in shared]
         own = metadata["entries"] if entries is None else {}
         exports = [*metadata["code"].values(), *own.values()]
-        products_at = {name: at for one in products for name, at in one.addresses.items()}
-        addresses = addresses_of(metadata, {**products_at, **instead}, support)
+        shared_at = {name: at for one in shared for name, at in one.addresses.items()}
+        addresses = addresses_of(metadata, {**shared_at, **instead}, support)
         source = metadata.get("source") or {}
         if source.get("debug"):
             tracker: Any = debugging.DebuggedLibrary(object_code, addresses)
@@ -230,19 +230,15 @@ def load(
         if source and debugging.is_profiled():
             loaded = {symbol: tracker[symbol] for symbol in exports}
             debugging.name_functions(object_code, loaded, source)
-            for shared in (
-                entries,
-                support,
-                *products,
-            ):  # a profiler may have come after they were loaded
-                if shared is not None:
-                    shared.name()
+            for one in (entries, support, *shared):
+                if one is not None:  # a profiler may have come after it was loaded
+                    one.name()
         places = {"pool": instead.get(POOL) or ctypes.addressof(result_pool.scratch_pool)}
         places |= {what: tracker[symbol] for what, symbol in metadata["code"].items()}
         code = struct.pack(f"{len(CODE)}N", *(places.get(what, 0) for what in CODE))
         called = source if source.get("debug") else None
         made = Library.of(name, tracker, own if entries is None else entries, code, called, support)
-        made.whole, made.products = places.get("whole"), products
+        made.whole, made.shared = places.get("whole"), shared
         return made
 
 
@@ -273,12 +269,12 @@ def addresses_of(
     metadata: Metadata, instead: Mapping[str, int], support: EntryCode | None
 ) -> dict[str, int]:
     """The external symbols of a module that the process itself does not resolve."""
-    shared = {} if support is None else support.addresses
+    supporting = {} if support is None else support.addresses
     if {"libmvec", "vector_math"} & set(metadata["symbols"].values()):
         load_vector_math()
     addresses: dict[str, int] = {}
     for symbol, kind in metadata["symbols"].items():
-        own = shared[symbol] if kind == "support" else None
+        own = supporting[symbol] if kind == "support" else None
         address = instead.get(symbol) or own or address_of(symbol, kind)
         if address is not None:
             addresses[symbol] = address

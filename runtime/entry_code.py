@@ -6,7 +6,8 @@ call (its slot `code`). They are kept while code that they are the entries of is
 longer; and in the disk cache, where an edited function finds them again.
 
 What kernels and entries call of the process itself, to allocate, to poll, to raise, is compiled once for all
-of them, and stays loaded. So do products of matrices, once for each way in which kernels have them computed.
+of them, and stays loaded. So are products of matrices, once for each way in which kernels have them computed,
+and functions of numbers, with all that they are called in vectors.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Compiler(Protocol):
 
     def entries(self, convention: str, opt: int) -> tuple[bytes, dict[str, Any]]: ...
     def support(self, opt: int) -> tuple[bytes, dict[str, Any]]: ...
-    def products(self, asked: str, opt: int) -> tuple[bytes, dict[str, Any]]: ...
+    def shared(self, asked: str, opt: int) -> tuple[bytes, dict[str, Any]]: ...
 
 
 KEPT = 64
@@ -46,7 +47,7 @@ _loaded: weakref.WeakValueDictionary[Key, engine.EntryCode] = weakref.WeakValueD
 _latest: OrderedDict[Key, engine.EntryCode] = OrderedDict()
 _support: dict[Any, engine.EntryCode] = {}
 """By CPU."""
-_products: dict[tuple[str, int, Any], engine.EntryCode] = {}
+_shared: dict[tuple[str, int, Any], engine.EntryCode] = {}
 """By how they are written, level and CPU."""
 
 
@@ -60,20 +61,20 @@ def support_of(compiler: Compiler, options: dict[str, Any]) -> engine.EntryCode:
         return found
 
 
-def products_of(
+def shared_of(
     metadata: dict[str, Any], compiler: Compiler, options: dict[str, Any]
 ) -> list[engine.EntryCode]:
-    """The libraries of products that a module calls."""
+    """The libraries of products, and of functions, that a module calls."""
     found: list[engine.EntryCode] = []
-    for asked in metadata["products"]:
+    for asked in metadata["shared"]:
         with engine.compiling:
             opt = options["opt"]
             key = asked, opt, target.chosen()
-            place = disk_cache.place_of_products(asked, opt) if options["cache"] else None
+            place = disk_cache.place_of_shared(asked, opt) if options["cache"] else None
             support = support_of(compiler, options)
-            made = partial(compiler.products, asked, opt)
-            _products[key] = stored(_products.get(key), place, made, support)
-            found.append(_products[key])
+            made = partial(compiler.shared, asked, opt)
+            _shared[key] = stored(_shared.get(key), place, made, support)
+            found.append(_shared[key])
     return found
 
 

@@ -125,10 +125,10 @@ def compiled_for(
 def shared_code(
     d: Dispatcher, metadata: dict[str, Any]
 ) -> tuple[engine.EntryCode | None, engine.EntryCode, list[engine.EntryCode]]:
-    """The entries of a module that has none itself, the support functions, and products of matrices."""
+    """The entries of a module that has none itself, the support functions, and what else it calls."""
     support = entry_code.support_of(d.compiler, d.options)
-    products = entry_code.products_of(metadata, d.compiler, d.options)
-    return entry_code.entries_of(metadata, d.compiler, d.options), support, products
+    shared = entry_code.shared_of(metadata, d.compiler, d.options)
+    return entry_code.entries_of(metadata, d.compiler, d.options), support, shared
 
 
 def link_of(d: Dispatcher, found: Specialization, era: Era, following: Callable[..., Any]) -> Link:

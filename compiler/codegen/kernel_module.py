@@ -38,8 +38,8 @@ class KernelText:
     stands behind the call."""
     apart: tuple[str, dict[str, str], tuple[str, ...]] = ("", {}, ())
     """The text without support functions, its own declarations by symbol, and the functions that it uses."""
-    products: tuple[dict[str, Any], ...] = ()
-    """The libraries of products that it needs: how each is to be written (`shared_products`)."""
+    shared: tuple[dict[str, Any], ...] = ()
+    """The libraries that it needs: how each is to be written (`shared_code`)."""
 
     def module(self) -> str:
         """The text that can be compiled alone."""
@@ -104,17 +104,16 @@ def module_text(
         result_slots,
         entry,
         ("\n".join(parts), declared, tuple(sorted(state.support))),
-        tuple(
-            {
-                "kind": kind,
-                "type": type_,
-                "fastmath": state.fastmath,
-                "spread": state.spread,
-                "wide": wide,
-            }
-            for kind, type_ in sorted(state.shared)
-        ),
+        tuple(asked(state, kind, name, wide=wide) for kind, name in sorted(state.shared)),
     )
+
+
+def asked(state: KernelState, kind: str, name: str, *, wide: bool) -> dict[str, Any]:
+    """How a library is to be written that the module needs."""
+    if kind == "function":
+        return {"kind": kind, "name": name}
+    ways = {"fastmath": state.fastmath, "spread": state.spread, "wide": wide}
+    return {"kind": kind, "type": name, **ways}
 
 
 def symbol_of(line: str) -> str:

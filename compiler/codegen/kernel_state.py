@@ -175,7 +175,8 @@ class KernelState:
     kept_alive: list[str] = field(default_factory=list[str])
     """Symbols that only the vectorizer will call."""
     shared: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """The LLVM types of the products that are in libraries of the process."""
+    """What the module calls of libraries of the process (`shared_code`): products of a kind and an LLVM type,
+    and functions of libm ("function") by their symbols."""
     products: dict[SSAValue, tuple[str, str, str]] = field(
         default_factory=dict[SSAValue, tuple[str, str, str]]
     )
@@ -223,7 +224,7 @@ class KernelState:
     spread: bool = False
     """Arguments need not be contiguous row by row: sums have one order, whatever strides turn out to be."""
     shares: bool = False
-    """Products are in libraries that the process has once (`shared_products`)."""
+    """Products, and versions of functions, are in libraries that the process has once (`shared_code`)."""
     side_by_side: bool | None = False
     """Within a loop of which LLVM may compute several iterations at once, with vector functions. None: that
     depends on what LLVM unrolls."""
@@ -253,6 +254,11 @@ class KernelState:
         self.declarations.setdefault(symbol, line)
         if origin is not None:
             self.symbols.setdefault(symbol, origin)
+
+    def declare_shared(self, symbol: str, line: str, kind: str, name: str) -> None:
+        """A function of a library of the process: which one, kind and name say (`shared`)."""
+        self.declare(symbol, line, "shared")
+        self.shared.add((kind, name))
 
     def attribute_group(self, text: str) -> str:
         """`#n` of the attribute group `{ text }`."""

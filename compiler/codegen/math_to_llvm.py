@@ -68,12 +68,13 @@ def call_libm(
     symbol = function if type_ == "double" else f"{function}f"
     known = all(a.startswith("0x") for a in args)  # LLVM computes it
     found = () if known else vector_math.variants(symbol, state.features)
-    inlined = False
+    inlined, convention = False, ""
     if found and state.in_vectors and not (function == "pow" and is_rewritten(args, fast)):
         single = None if state.side_by_side else one_version.alone(state, symbol, found)
         if single is not None:
             symbol, found, inlined = single, (), True
         else:
+            convention = one_version.convention(state, found)
             symbol, found = one_version.calls(state, symbol, type_, found)
             found = found if state.side_by_side else ()
     else:
@@ -90,7 +91,7 @@ def call_libm(
         attributes += f" {vector_math.attribute(symbol, found)}"
     shown = ", ".join(f"{type_} {a}" for a in args)
     return state.text.value(
-        f"call{fast} {type_} @{symbol}({shown}) {state.attribute_group(attributes)}"
+        f"call{fast} {convention}{type_} @{symbol}({shown}) {state.attribute_group(attributes)}"
     )
 
 

@@ -1,7 +1,7 @@
 """`array.matmul` as a call of BLAS, or as loops where BLAS does not pay or does not apply.
 
 One function for each dtype in use, written into the module, or into a library that a process has once
-(`shared_products`); and one for columns and rows, in the module::
+(`shared_code`); and one for columns and rows, in the module::
 
     i32 @mutad_matmul_f64(ctx, n, k, m, a, a0, a1, b, b0, b1, c, c0, c1, accumulate)
 
@@ -81,8 +81,8 @@ def product_function(state: KernelState, element: Attribute, vector: str = "") -
     function = function_name(number, vector)
     if state.shares and not vector:
         parameters = "ptr, i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, i64, i1"
-        state.declare(function, f"declare i32 @{function}({parameters}) nounwind", "products")
-        state.shared.add(("any", number))
+        line = f"declare i32 @{function}({parameters}) nounwind"
+        state.declare_shared(function, line, "any", number)
     elif function not in state.functions:
         state.functions[function] = MatmulWriter(state, number, function, vector).write()
     if lanes == 1:

@@ -14,8 +14,10 @@ others. One number goes through it in the first lane, and so do narrower vectors
     }
 
 This costs about as much as the scalar version does, and half as much again where each call waits for the one
-before: there a function of our own is written for a single number, and inlined. The others are not inlined:
-the loop vectorizer knows them by name.
+before: a function of our own is written for a single number. None of them is inlined: the loop vectorizer
+knows them by name. They are in a library that the process has once (`shared_code`).
+
+Libraries ahead of time have functions of their own. There one of ours for a single number is inlined.
 """
 
 from __future__ import annotations
@@ -47,8 +49,15 @@ def calls(state: KernelState, symbol: str, type_: str, versions: Versions) -> tu
     return alone, alike(state, symbol, type_, versions)
 
 
+def convention(state: KernelState, versions: Versions) -> str:
+    """How the version for one number is called."""
+    return own_math.convention(versions[-1][0], state.features) if state.shares else ""
+
+
 def alone(state: KernelState, symbol: str, versions: Versions) -> str | None:
-    """One of our functions for a single number, to be inlined; None for a function of others."""
+    """One of our functions for a single number, to be inlined; None for one of others, or a library's."""
+    if state.shares:
+        return None
     name = f"mutad_{symbol}_alone"
     if name in state.functions or own_math.define_narrow(state, name, 1, versions[-1][0]):
         return name
@@ -60,30 +69,41 @@ def provided(state: KernelState, symbol: str, type_: str, versions: Versions) ->
     if versions and own_math.is_own(versions[-1][0]):
         return alike(state, symbol, type_, versions)
     for name, lanes in versions:
-        declare(state, name, lanes, type_, arity_of(symbol))
+        declare(state, name, lanes, type_, symbol)
     return versions
 
 
 def alike(state: KernelState, symbol: str, type_: str, versions: Versions) -> Versions:
     """The widest version, and calls of it for narrower vectors."""
     widest, width = versions[-1]
-    declare(state, widest, width, type_, arity_of(symbol))
-    made = tuple((f"{name}_{width}", lanes) for name, lanes in versions[:-1])
+    declare(state, widest, width, type_, symbol)
+    made = renamed(versions)
     for name, lanes in made:
         if define(state, name, lanes, versions[-1], type_, symbol):
             state.kept_alive.append(name)
     return (*made, versions[-1])
 
 
+def renamed(versions: Versions) -> Versions:
+    """The narrower versions, as calls of the widest are named."""
+    return tuple((f"{name}_{versions[-1][1]}", lanes) for name, lanes in versions[:-1])
+
+
 def define(
     state: KernelState, name: str, lanes: int, version: tuple[str, int], type_: str, symbol: str
 ) -> bool:
-    """Write a call of a wider version into the module; False where there is one.
+    """Write a call of a wider version into the module, or of a library; False where there is one.
 
-    Ours for fewer lanes pay where loops may have such vectors: they take a few milliseconds to translate.
+    Ours for fewer lanes pay where loops may have such vectors: they take a few milliseconds to translate. In
+    libraries they always do.
     """
-    if name in state.functions:
+    if name in state.functions or name in state.declarations:
         return False
+    if state.shares:
+        share(
+            state, name, lanes, type_, symbol, convention(state, (version,)) if lanes == 1 else ""
+        )
+        return True
     wide = state.in_vectors and is_wide(state.features)
     if lanes > PAIR and not wide and own_math.define_narrow(state, name, lanes, version[0]):
         return True
@@ -96,12 +116,43 @@ def arity_of(symbol: str) -> int:
     return 2 if symbol.removesuffix("f") in vector_math.BINARY else 1
 
 
-def declare(state: KernelState, name: str, lanes: int, type_: str, arity: int) -> None:
+def declare(state: KernelState, name: str, lanes: int, type_: str, symbol: str) -> None:
     """Have a vector version in the module, and keep it for the vectorizer."""
-    if not own_math.define(state, name) and name not in state.declarations:
-        line = vector_math.declaration(name, lanes, type_, arity)
+    if name in state.declarations:
+        return
+    if state.shares and own_math.is_own(name):
+        share(state, name, lanes, type_, symbol)
+        state.kept_alive.append(name)
+    elif not own_math.define(state, name):
+        line = vector_math.declaration(name, lanes, type_, arity_of(symbol))
         state.declare(name, line, "libmvec")
         state.kept_alive.append(name)
+
+
+def share(
+    state: KernelState, name: str, lanes: int, type_: str, symbol: str, convention: str = ""
+) -> None:
+    """Declare a version that is in a library of the process (`shared_code`)."""
+    own = type_ if lanes == 1 else f"<{lanes} x {type_}>"
+    parameters = ", ".join([own] * arity_of(symbol))
+    line = f"declare {convention}{own} @{name}({parameters}) nonlazybind nounwind willreturn memory(none)"
+    state.declare_shared(name, line, "function", symbol)
+
+
+def library(state: KernelState, symbol: str) -> list[str]:
+    """Write all versions of a libm function into the module; their names, but for those of libmvec.
+
+    Ours for fewer lanes have bodies of their own.
+    """
+    type_ = "float" if vector_math.is_single(symbol) else "double"
+    versions = vector_math.variants(symbol, state.features)
+    widest = versions[-1][0]
+    convention = own_math.convention(widest, state.features)
+    own_math.define_narrow(state, f"mutad_{symbol}", 1, widest, convention)
+    for name, lanes in renamed(versions):
+        own_math.define_narrow(state, name, lanes, widest)
+    calls(state, symbol, type_, versions)
+    return list(state.functions)
 
 
 def narrow(

@@ -66,8 +66,8 @@ def lower_ordered(
         shown += [f"ptr {d.pointer}", *(f"i64 {s}" for s in d.strides)]
     if state.shares:
         parameters = ", ".join(["i64"] * 3 + ["ptr, i64, i64"] * 3)
-        state.declare(function, f"declare void @{function}({parameters}) nounwind", "products")
-        state.shared.add(("ordered", number))
+        line = f"declare void @{function}({parameters}) nounwind"
+        state.declare_shared(function, line, "ordered", number)
     else:
         define(state, number)
     state.text.do(f"call void @{function}({', '.join(shown)})")

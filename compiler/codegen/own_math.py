@@ -324,6 +324,20 @@ def version(function: str, features: frozenset[str]) -> tuple[tuple[str, int], .
     return ((PREFIX + function, LANES),) if has else ()
 
 
+CALL_LIBM = ("sin", "cos")
+"""Those that call libm for large numbers."""
+
+
+def convention(symbol: str, features: frozenset[str]) -> str:
+    """How a version for one number is called in a library, if it is one of ours: it leaves registers alone.
+
+    A loop whose iterations wait for each other keeps its state in them. What itself calls C would have to
+    save all of them.
+    """
+    quiet = is_own(symbol) and symbol.removeprefix(PREFIX) not in CALL_LIBM
+    return "preserve_allcc " if quiet and "avx512vl" in features else ""
+
+
 def is_own(symbol: str) -> bool:
     return symbol.startswith(PREFIX)
 
@@ -338,16 +352,19 @@ def define(state: KernelState, symbol: str) -> bool:
     return True
 
 
-def define_narrow(state: KernelState, name: str, lanes: int, symbol: str) -> bool:
+def define_narrow(
+    state: KernelState, name: str, lanes: int, symbol: str, convention: str = ""
+) -> bool:
     """Write one of ours for fewer lanes, with the same bits; False where the CPU lacks the instructions."""
     if not is_own(symbol) or "avx512vl" not in state.features:
         return False
-    state.functions[name] = written(state, name, symbol.removeprefix(PREFIX), lanes)
+    function = symbol.removeprefix(PREFIX)
+    state.functions[name] = written(state, name, function, lanes, convention)
     return True
 
 
-def written(state: KernelState, name: str, function: str, lanes: int) -> str:
-    registers, text = max(lanes, 2), text_of(name, function, lanes)
+def written(state: KernelState, name: str, function: str, lanes: int, convention: str = "") -> str:
+    registers, text = max(lanes, 2), text_of(name, function, lanes, convention)
     for called, parameters in declared(registers).items():
         if f"@{called}(" in text:
             state.intrinsic(called, vector_of(registers), parameters)
@@ -356,7 +373,7 @@ def written(state: KernelState, name: str, function: str, lanes: int) -> str:
     return text
 
 
-def text_of(name: str, function: str, lanes: int = LANES) -> str:
+def text_of(name: str, function: str, lanes: int = LANES, convention: str = "") -> str:
     """It names the feature that it needs: LLVM aborts where it cannot select VSCALEFPD.
 
     One number goes through a vector of two.
@@ -372,6 +389,6 @@ def text_of(name: str, function: str, lanes: int = LANES) -> str:
     ending = [line.format(result) for line in ending]
     features = "+avx512f" if lanes == LANES else "+avx512f,+avx512vl"
     attributes = f'noinline nounwind willreturn memory(none) "target-features"="{features}"'
-    head = f"define internal {type_} @{name}({type_} {parameter}) {attributes} {{"
+    head = f"define internal {convention}{type_} @{name}({type_} {parameter}) {attributes} {{"
     end = f"  ret {type_} {'%first' if ending else result}"
     return "\n".join([head, "entry:", *lines.lines, *ending, end, "}"])

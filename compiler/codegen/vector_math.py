@@ -70,11 +70,16 @@ def _library() -> ctypes.CDLL | None:
         return None
 
 
+def is_single(function: str) -> bool:
+    """Whether a libm function is one of f32."""
+    return function.endswith("f") and function not in ("erf",)
+
+
 @cache
 def variants(function: str, features: frozenset[str]) -> tuple[tuple[str, int], ...]:
     """The vector versions of a libm function ("exp", "expf"): symbol and lanes, the widest last."""
     library = _library()
-    single = function.endswith("f") and function not in ("erf",)
+    single = is_single(function)
     stem = function[:-1] if single else function
     if library is None or stem not in (*UNARY, *BINARY):
         return ()

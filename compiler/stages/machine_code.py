@@ -163,7 +163,7 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
         "image": c.image,
         "entries": entry_symbols(c.convention),
         "code": exports(c.request.mode, short=is_short(c)),
-        "products": [json.dumps(how) for how in c.kernel.products],
+        "shared": [json.dumps(how) for how in c.kernel.shared],
         "convention": None if c.request.options.debug else c.convention,
         "gradient": c.gradient.as_metadata() if c.gradient is not None else None,
         "tangents": c.tangents.as_metadata() if c.tangents is not None else None,

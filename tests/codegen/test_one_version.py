@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -30,16 +30,22 @@ class Texts:
     kept_alive: list[str]
     features: frozenset[str]
     in_vectors: bool = False
+    shares: bool = False
+    shared: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     def declare(self, symbol: str, line: str, origin: str) -> None:
         assert origin == ("libmvec" if symbol.startswith("_ZGV") else "libm")
         self.declarations[symbol] = line
 
+    def declare_shared(self, symbol: str, line: str, kind: str, name: str) -> None:
+        self.declarations[symbol] = line
+        self.shared.add((kind, name))
+
     def intrinsic(self, name: str, result: str, arguments: str) -> None:
         self.declarations[name] = f"declare {result} @{name}({arguments})"
 
 
-def elementwise(name: str, callee: str, lanes: int, arity: int) -> str:
+def elementwise(name: str, callee: str, lanes: int, arity: int, convention: str = "") -> str:
     """A function of addresses that calls one of vectors."""
     type_ = "double" if lanes == 1 else f"<{lanes} x double>"
     loads = [f"  %v{k} = load {type_}, ptr %p{k}, align 8" for k in range(arity)]
@@ -47,7 +53,7 @@ def elementwise(name: str, callee: str, lanes: int, arity: int) -> str:
     parameters = ", ".join(f"ptr %p{k}" for k in range(arity))
     return "\n".join(
         [f"define void @{name}(ptr %out, {parameters}) {{", *loads,
-         f"  %r = call {type_} @{callee}({passed})",
+         f"  %r = call {convention}{type_} @{callee}({passed})",
          f"  store {type_} %r, ptr %out, align 8", "  ret void", "}"]
     )  # fmt: skip
 
@@ -59,12 +65,43 @@ def test_every_width_has_the_same_bits(function: str) -> None:
     texts = Texts({}, {}, [], host().features)
     alone, versions = one_version.calls(texts, function, "double", found)  # pyright: ignore[reportArgumentType]
     arity = 2 if function in vector_math.BINARY else 1
-    callees = [(alone, 1), *versions]
+    compare(function, texts, [(alone, 1), *versions], arity)
+
+
+@pytest.mark.skipif(not vector_math.variants("exp", host().features), reason="no libmvec here")
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_libraries_have_the_same_bits(function: str) -> None:
+    """Modules declare what the library of a function defines, and call it as it wants to be called."""
+    found = vector_math.variants(function, host().features)
+    library, kernel = (Texts({}, {}, [], host().features) for _ in range(2))
+    kernel.shares = True
+    names = one_version.library(library, function)  # pyright: ignore[reportArgumentType]
+    alone, versions = one_version.calls(kernel, function, "double", found)  # pyright: ignore[reportArgumentType]
+    assert kernel.shared == {("function", function)}
+    assert sorted(names) == sorted(
+        s for s, line in kernel.declarations.items() if "nonlazy" in line
+    )
+    for name in names:
+        assert kernel.declarations[name].split(f"@{name}")[0].removeprefix("declare ") in (
+            library.functions[name].removeprefix("define internal ")
+        )
+    arity = 2 if function in vector_math.BINARY else 1
+    convention = one_version.convention(kernel, found)  # pyright: ignore[reportArgumentType]
+    compare(function, library, [(alone, 1), *versions], arity, convention)
+
+
+def compare(
+    function: str, texts: Texts, callees: list[tuple[str, int]], arity: int, convention: str = ""
+) -> None:
+    """The versions of so many lanes are the same function."""
     text = "\n".join(
         [*texts.declarations.values(), *texts.functions.values()]
-        + [elementwise(f"run_{lanes}", callee, lanes, arity) for callee, lanes in callees]
+        + [
+            elementwise(f"run_{lanes}", callee, lanes, arity, convention if lanes == 1 else "")
+            for callee, lanes in callees
+        ]
     )
-    widest = versions[-1][1]
+    widest = callees[-1][1]
     rng = np.random.default_rng(1)
     x = rng.normal(size=64 * widest) * 3 + (8 if function == "acosh" else 0)
     x[1::9] = np.resize([-np.inf, np.inf, np.nan, -0.0, 0.0, 1e300, 5e-324, 1.0], len(x[1::9]))

@@ -13,7 +13,7 @@ import pytest
 
 import mutad
 from mutad.compiler.codegen.llvm_module import host, optimize_and_emit
-from mutad.compiler.codegen.shared_products import products_text
+from mutad.compiler.codegen.shared_code import shared_text
 from mutad.runtime.target import LEVELS, Target
 
 Array = np.ndarray
@@ -25,7 +25,7 @@ LEVEL = [None, *(level for level in LEVELS if LEVELS[level] <= host().features)]
 def linked(type_: str, level: str | None) -> tuple[object, Callable[..., None]]:
     target = Target(level, LEVELS[level]) if level else None
     asked = {"kind": "ordered", "type": type_, "fastmath": False, "spread": False, "wide": True}
-    made, name = products_text(json.dumps(asked), target)
+    made, (name,) = shared_text(json.dumps(asked), target)
     builder = llvm.JITLibraryBuilder()
     builder.add_object_img(optimize_and_emit(made.module(), target=target))
     builder.add_current_process()

@@ -69,7 +69,7 @@ class Handmade(Compiler):
         code = object_code("\n".join([kernel, exported(mode)]))
         metadata = {
             "sites": self.sites, "results": self.results, "written": list(self.written),
-            "sources": [], "constants": [], "assumed": [], "symbols": {}, "products": [],
+            "sources": [], "constants": [], "assumed": [], "symbols": {}, "shared": [],
             "convention": called, "entries": entry_symbols(called), "code": exports(mode),
             "gradient": self.active.as_metadata(), "record": self.record, "retries": False,
         }  # fmt: skip

@@ -1,7 +1,8 @@
-"""Products of matrices are compiled once in a process for each way in which they are computed."""
+"""Products of matrices, and functions of numbers, are compiled once in a process for many modules."""
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 
 from mutad import compile
-from mutad.runtime import entry_code
+from mutad.compiler.codegen import module_to_llvm, vector_math
+from mutad.runtime import entry_code, target
 from mutad.runtime.measure import measure_gradient
 
 rng = np.random.default_rng(3)
@@ -34,16 +36,16 @@ def packed(a, b):
 @pytest.fixture
 def compiled(monkeypatch):
     """How products were asked for, each time that some were compiled."""
-    monkeypatch.setattr(entry_code, "_products", {})
+    monkeypatch.setattr(entry_code, "_shared", {})
     asked = []
     compiler = type(compile(product).dispatcher.compiler)
-    plain = compiler.products
+    plain = compiler.shared
 
     def noting(self, how, opt):
         asked.append((how, opt))
         return plain(self, how, opt)
 
-    monkeypatch.setattr(compiler, "products", noting)
+    monkeypatch.setattr(compiler, "shared", noting)
     return asked
 
 
@@ -114,13 +116,65 @@ def test_their_memory_is_counted():
     assert found.kernel >= 8 * 30 * 30
 
 
+def waves(x):
+    return (np.sin(x) * np.exp(x) * np.tan(x)).sum()
+
+
+def chain(x):
+    """More state than there are registers to keep it in, between calls."""
+    a, b, c, d, total = 0.1, 0.2, 0.3, 0.4, 0.0
+    for i in range(x.size):
+        m = max(a, b, c)
+        t = m + math.log(math.exp(a - m) + math.exp(b - m) + math.exp(c - m))
+        a, b, c, d = b * x[i], c + math.sin(d), t - x[i], math.tanh(a - d) + math.expm1(x[i] * 0.1)
+        total += math.cos(t) * d
+    return total + a * b * c
+
+
+@pytest.mark.parametrize("function", [waves, chain])
+@pytest.mark.parametrize(
+    "options", [{}, {"fastmath": True}, {"opt": 0}, {"opt": 1}, {"debug": True}]
+)
+def test_functions_have_the_bits_of_their_text(function, options, compiled, monkeypatch):
+    """As they are in libraries ahead of time."""
+    if not vector_math.variants("exp", (target.chosen() or target.host()).features):
+        pytest.skip("no vector functions here")
+    x = np.linspace(0.1, 1.4, 77)
+    found = compile(function, grad=True, cache=False, **options).value_and_grad(x)
+    if "opt" not in options:
+        assert any('"function"' in how for how, _ in compiled)
+    written = module_to_llvm.kernel_text
+    own = lambda *args, **how: written(*args, **{**how, "shares": False})  # noqa: E731
+    monkeypatch.setattr(module_to_llvm, "kernel_text", own)
+    compiled.clear()
+    wanted = compile(function, grad=True, cache=False, **options).value_and_grad(x)
+    assert not compiled
+    if "fastmath" not in options:
+        assert found[0] == wanted[0]
+        np.testing.assert_array_equal(found[1], wanted[1])
+    np.testing.assert_allclose(found[1], wanted[1], rtol=1e-12)
+
+
+def test_modules_share_a_function(compiled):
+    x = np.linspace(0.1, 1.4, 77)
+    one = compile(waves, grad=True, cache=False)
+    one.grad(x)
+    before = [how for how, _ in compiled]
+    one(x)
+    one.jvp(x, tangents={"x": x.copy()})
+    compile(chain, grad=True, cache=False).grad(x)
+    after = [how for how, _ in compiled]
+    assert len(set(after)) == len(after)
+    assert [how for how in after if '"sin"' in how] == [how for how in before if '"sin"' in how]
+
+
 PROGRAM = """
 import numpy as np
 from mutad import compile
 import mutad
 
 def loss(a, b):
-    c = a @ b
+    c = a @ np.exp(b)
     return (c * c).sum()
 
 rng = np.random.default_rng(0)
@@ -131,7 +185,7 @@ import mutad
 from mutad.runtime import disk_cache
 import os, sys
 for name in os.listdir(os.environ["MUTAD_CACHE_DIR"]):
-    if name.startswith("products-"):
+    if name.startswith("shared-"):
         os.unlink(os.path.join(os.environ["MUTAD_CACHE_DIR"], name))
 """
 
@@ -148,9 +202,12 @@ def test_they_are_in_the_disk_cache(tmp_path):
     file.write_text(PROGRAM)
     started = f"import runpy; runpy.run_path({str(file)!r}, run_name='__main__')"
     first = run(started, folder)
-    assert len([one for one in os.listdir(folder) if one.startswith("products-")]) == 1
+    kept = len([one for one in os.listdir(folder) if one.startswith("shared-")])
+    assert kept == 1 + bool(
+        vector_math.variants("exp", (target.chosen() or target.host()).features)
+    )
     loaded = f"{started}\nimport sys\nassert 'mutad.compiler.pipeline' not in sys.modules"
     assert run(loaded, folder).stdout == first.stdout
     run(GONE, folder)
     assert run(started, folder).stdout == first.stdout
-    assert len([one for one in os.listdir(folder) if one.startswith("products-")]) == 1
+    assert len([one for one in os.listdir(folder) if one.startswith("shared-")]) == kept
