@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -405,7 +405,7 @@ class Dispatcher:
                 found = load(self, key, era, values)
             if found is not None and key not in era.table:
                 era.table[key] = found
-                self.install(found, era, key)
+                self.install(found, era, key, found.library, found.metadata["entries"])
             return found
 
     def retry(self, kind: str, key: Key, era: Era, *args: Any, **kwargs: Any) -> Any:
@@ -438,14 +438,21 @@ class Dispatcher:
         assert found is not None
         return found.direct[kind](*args, **kwargs)
 
-    def install(self, found: Specialization, era: Era, key: Key) -> None:
-        """Put the entries of a new specialization first in their chains, or behind those for short tapes.
+    def install(
+        self,
+        found: Specialization,
+        era: Era,
+        key: Key,
+        library: engine.Library,
+        kinds: Iterable[str],
+    ) -> None:
+        """Put entries of a specialization first in their chains, or behind those for short tapes.
 
         A chain that has grown long is begun anew. (It is never cut: another thread may be running
         in any of its entries, and holds the head only.)
         """
         shorter = era.table[key._replace(long=False)].links
-        for kind in found.metadata["entries"]:
+        for kind in kinds:
             chain = CHAINS.get(kind, kind)
             if chain not in self.heads or found.kernels is not None:
                 continue
@@ -462,7 +469,7 @@ class Dispatcher:
 
                 link.record, link.mode = rows_by(self, found), REVERSE
             era.links.append(link)
-            entry = found.library.function(kind, link, doc, METHODS.get(chain, ""))
+            entry = library.function(kind, link, doc, METHODS.get(chain, ""))
             if key.long and kind in shorter:
                 shorter[kind].longer = entry
             elif not key.long:

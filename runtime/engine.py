@@ -156,6 +156,17 @@ class Library(str):
         made.whole, made.shorter, made.shared = None, None, ()
         return made
 
+    def beside(self, entries: EntryCode) -> Library:
+        """The same library, called through other entries."""
+        if debugging.is_profiled():
+            entries.name()
+        made = Library(self)
+        made._methods, made._loaded = self._methods, self._loaded
+        made._code, made._source, made._support = self._code, self._source, self._support
+        made._addresses, made._entries = entries.addresses, (entries, entries.loaded)
+        made.whole, made.shorter, made.products = self.whole, self.shorter, self.products
+        return made
+
     def function(self, kind: str, link: Any, doc: str, name: str = "") -> Callable[..., Any]:
         """A builtin function over the entry of this kind, with `link` as its `__self__`; called as the entry
         is, or by a name."""

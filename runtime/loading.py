@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -88,9 +88,40 @@ def load(d: Dispatcher, key: Key, era: Era, values: Sequence[Any] | None) -> Spe
     )
     library.shorter = None if shorter is None else shorter.library
     found = Specialization(library, metadata, wrt, {})
-    for kind in metadata["entries"]:
+    if metadata.get("later") is not None:
+        found.direct = Direct(partial(call_later, d, found, key, era))
+    connect(d, found, key, era, library, metadata["entries"])
+    if kernels is not None:
+        found.kernels = kernels
+        calling = kernels.driver.calling
+        found.direct = {kind: calling(entry) for kind, entry in found.direct.items()}
+    return found
+
+
+class Direct(dict[str, Callable[..., Any]]):
+    """The entries of some code, by kind of call; those that wait are there when one is asked for."""
+
+    def __init__(self, later: Callable[[], None]) -> None:
+        super().__init__()
+        self.later = later
+
+    def __missing__(self, kind: str) -> Callable[..., Any]:
+        self.later()
+        return dict(self)[kind]
+
+
+def connect(
+    d: Dispatcher,
+    found: Specialization,
+    key: Key,
+    era: Era,
+    library: engine.Library,
+    kinds: Iterable[str],
+) -> None:
+    """Make callables of these entries, for callers that have found the code."""
+    for kind in kinds:
         following = d.disagree
-        if metadata["retries"]:
+        if found.metadata["retries"]:
             following = of_host(partial(d.retry, kind, key, era))
         if kind == "pull":
             following = not_taken
@@ -98,11 +129,22 @@ def load(d: Dispatcher, key: Key, era: Era, values: Sequence[Any] | None) -> Spe
         link.longer = of_host(partial(d.lengthen, kind, key, era))
         link.proved = True
         found.direct[kind] = library.function(kind, link, "")
-    if kernels is not None:
-        found.kernels = kernels
-        calling = kernels.driver.calling
-        found.direct = {kind: calling(entry) for kind, entry in found.direct.items()}
-    return found
+
+
+def call_later(d: Dispatcher, found: Specialization, key: Key, era: Era) -> None:
+    """Compile (or load from disk) and install the entries that waited until one is called."""
+    with engine.compiling:
+        later = found.metadata["later"]
+        if not found.direct.keys().isdisjoint(later["entries"]):
+            return  # another thread was first
+        if key.long:  # its entries go behind those for short tapes
+            short = key._replace(long=False)
+            call_later(d, era.table[short], short, era)
+        entries = entry_code.entries_of(later, d.compiler, d.options)
+        assert entries is not None
+        library = found.library.beside(entries)
+        connect(d, found, key, era, library, later["entries"])
+        d.install(found, era, key, library, later["entries"])
 
 
 def compiled_for(

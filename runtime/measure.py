@@ -240,6 +240,7 @@ def metered(
         object_code, metadata = dispatcher.compiler.compile(
             dispatcher.function, arguments, overlaps, mode, active, options, era.captures
         )
+        metadata = {**metadata, **(metadata["later"] or {})}  # shadows are the caller's
         shared = shared_code(dispatcher, metadata)
         instead = meter.symbols()
         if shorter is not None and shorter.library.whole is not None:

@@ -122,6 +122,8 @@ def lower_gather(
     origin = [state.scalar(n) for n in how.origin] or ["0"] * len(extents)
     inner = order[-1]
     order, unit = joined(state, op, how, order, (extents, low, window, origin))
+    if len(order) > 1 and integer(origin[order[0]]) is not None:
+        origin[order[0]] = state.shared_number(origin[order[0]])
     group = state.metadata.empty()
     gather = Gather(state, op, how, order, extents, low, window, origin, group, inner, unit)
     state.declare(

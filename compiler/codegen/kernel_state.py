@@ -164,6 +164,8 @@ class KernelState:
     scopes: AliasScopes = field(init=False)
     emit: Callable[[Operation], None] = field(init=False)
     """Writes any op; set by who owns the dispatch."""
+    shared_number: Callable[[str], str] = str
+    """What a number is called that may be another one where the function is called again (`Outlined`)."""
     scalars: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     memrefs: dict[SSAValue, Descriptor] = field(default_factory=dict[SSAValue, Descriptor])
     sites: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])

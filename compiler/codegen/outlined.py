@@ -48,6 +48,10 @@ class Outlined:
         """What the function calls the operand; what is no SSA name means the same everywhere."""
         if not operand.startswith("%"):
             return operand
+        return self.given(type_, operand)
+
+    def given(self, type_: str, operand: str) -> str:
+        """The same of an operand that may be a number, where other callers may hand in another."""
         if (type_, operand) not in self.parameters:
             self.parameters[type_, operand] = self.inside.text.name("p")
         return self.parameters[type_, operand]

@@ -9,12 +9,14 @@ function of a map sees its own memory only, so the lists of what may not meet st
     call void @map_7(ptr %ctx, i64 %n.3, ptr %p.20, ptr %p.21, double %v.22)
 
 A call costs a few nanoseconds, so small kernels, whose compilation gains nothing, keep their loops. Maps that
-are the same but for their operands have one function: fills and copies are, and much of an adjoint.
+are the same but for their operands have one function: fills and copies are, and much of an adjoint. Maps that
+gather for all rows and for some (`skew-steps`) are, too: the first row is an operand.
 """
 
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from xdsl.dialects import func, vector
 from xdsl.dialects.builtin import MemRefType
@@ -41,6 +43,7 @@ class OutlinedMap(Outlined):
         captured = captured_by(op)
         memory = [v for v in captured if isinstance(v.type, MemRefType)]
         self.inside.scopes = outer.scopes.among(memory)
+        self.inside.shared_number = partial(self.given, "i64")
         for value in captured:
             if isinstance(value.type, MemRefType):
                 self.inside.memrefs[value] = self.descriptor(outer.memrefs[value])

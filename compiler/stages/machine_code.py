@@ -145,11 +145,14 @@ def show_llvm(c: Compilation) -> str:
 def metadata_of(c: Compilation) -> dict[str, Any]:
     """What the runtime must know of the module beside its code.
 
-    Of the entries too: the `convention` that `compile_entries` makes them of, unless they are in the module.
+    Of the entries too: the `convention` that `compile_entries` makes them of, unless they are in the module;
+    and the same of those that are made `later`, if one is called.
     """
     from ..codegen.entries.entry import entry_symbols, exports
+    from ..codegen.entries.plan import in_parts
     from ..codegen.streaming import repeats, streams
 
+    first, later = (c.convention, None) if c.request.options.debug else in_parts(c.convention)
     return {
         "sites": c.kernel.sites[sites_before(c) :],
         "results": c.built.results,
@@ -161,10 +164,11 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
         "source": source_of(c.request),
         "symbols": c.symbols,
         "image": c.image,
-        "entries": entry_symbols(c.convention),
+        "entries": entry_symbols(first),
         "code": exports(c.request.mode, short=is_short(c)),
         "shared": [json.dumps(how) for how in c.kernel.shared],
-        "convention": None if c.request.options.debug else c.convention,
+        "convention": None if c.request.options.debug else first,
+        "later": later and {"entries": entry_symbols(later), "convention": later},
         "gradient": c.gradient.as_metadata() if c.gradient is not None else None,
         "tangents": c.tangents.as_metadata() if c.tangents is not None else None,
         "record": c.kernel.result_slots[-1] + 1 if c.request.mode == "vjp" else None,

@@ -124,3 +124,43 @@ def test_the_number_that_a_vector_is_made_of_is_handed_on(compile_kernel) -> Non
     spread = "  %v = vector.broadcast %t : f64 to vector<2xf64>\n"
     text = compile_kernel(head + spread + OF_VECTORS * MANY + "  func.return\n}\n").text
     assert re.search(r"define internal void @map_0\(.*double %p", text)
+
+
+GATHERING = """
+func.func @f(%a : memref<?x?xf64>, %b : memref<?x?xf64>, %first : index) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %a, %c0 : memref<?x?xf64>
+  %m = memref.dim %a, %c1 : memref<?x?xf64>
+  %rows = arith.addi %n, %c1 : index
+  {maps}
+  func.return
+}}
+"""
+GATHER = """
+  array.map(%rows, %m) ins(%a, %a : memref<?x?xf64>, memref<?x?xf64>) outs(%b : memref<?x?xf64>) kinds ["add"]
+      window(%n, %m) {origin} shifts [0, 0, 1, 0] zeros [0, 1] {{
+  ^bb0(%x : f64, %y : f64):
+    %z = arith.addf %x, %y : f64
+    array.yield %z : f64
+  }}
+"""
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+@pytest.mark.parametrize("first", [-1, 0, 2])
+def test_maps_that_gather_for_all_rows_and_for_some_share_a_function(
+    compile_kernel, n: int, first: int
+) -> None:
+    origins = "", "origin(%first, %c0)", "origin(%c0, %c0)", "origin(%c1, %c0)"
+    maps = "".join(GATHER.format(origin=one) for one in origins) * (MANY // len(origins))
+    kernel = compile_kernel(GATHERING.format(maps=maps))
+    assert kernel.kernel.text.count("define internal void @map_") == 1
+    a = np.arange(3.0 * n).reshape(n, 3) + 1.0
+    b, expected = np.zeros((n + 1, 3)), np.zeros((n + 1, 3))
+    assert kernel(a, b, first).status == 0
+    for row in range(n + 1):
+        for origin in (0, first, 0, 1):
+            for at in (row + origin, row + origin - 1):
+                expected[row] += a[at] if 0 <= at < n else 0.0
+    np.testing.assert_array_equal(b, expected * (MANY // len(origins)))

@@ -166,6 +166,22 @@ def test_gradient_code_that_serves_pullback():
     np.testing.assert_allclose(*results, rtol=1e-9)
 
 
+@pytest.mark.parametrize("lengths", [(SHORT, LONG, SHORT, LONG), (LONG, SHORT, LONG)])
+def test_entries_that_take_shadows(lengths):
+    """In whichever order code for short and for long tapes is asked for them."""
+    f, other = compiled(deflate), whole(deflate)
+    for length in (SHORT, LONG):
+        f.grad(*arguments(length))
+    for length in lengths:
+        x, w = arguments(length)
+        seed, results = rng.random(length), []
+        for g in (f, other):
+            shadow = seed.copy()
+            g.pullback(Duplicated(x, shadow), Const(w), cotangent=1.0)
+            results.append(shadow)
+        np.testing.assert_allclose(*results, rtol=1e-9)
+
+
 def test_arguments_that_share_memory():
     f, other = compiled(deflate), whole(deflate)
     for length in (SHORT, LONG):

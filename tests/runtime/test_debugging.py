@@ -174,6 +174,7 @@ def test_the_map_has_each_function_where_it_is(
     monkeypatch.setenv("MUTAD_PERF", "1")
     f = fresh(debug=debug)
     f.grad(np.ones(3), 2.0)
+    f.pullback(mutad.Duplicated(np.ones(3), np.zeros(3)), mutad.Const(2.0), cotangent=1.0)
     entries = entries_of(perf_map)
     name = f"py::{f.__qualname__}.grad:{__file__}"
     assert {name, "mutad_gradient"} <= entries.keys()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -41,6 +42,11 @@ def needs_guards(x, k):
 def no_floats(x, k):
     x *= k
     return 3
+
+
+def of_two(x, k):
+    """Its gradient adds to zeros: the code of `grad` is that of `pullback`, too."""
+    return x[0] * x[1] * k
 
 
 CASES: list[tuple[Callable[..., Any], np.ndarray[Any, Any], Any, Any]] = [
@@ -161,6 +167,34 @@ def test_large_shadows_and_other_kinds() -> None:
         for _ in range(2):
             f.pullback(Duplicated(x, shadow), Const(2.0), cotangent=1.0)
         np.testing.assert_allclose(shadow, 2.0 * f.grad(x, 2.0), rtol=1e-14)
+
+
+def test_entries_that_take_shadows_wait_until_one_is_called() -> None:
+    f = compile(of_two, grad=True, opt=1, cache=False)
+    value, (gradient, moved) = f.value_and_grad(V.copy(), 2.0, wrt=("x", "k"))
+    (found,) = f._dispatcher.era.table.values()
+    assert {*found.direct} == {"grad", "value_and_grad"}
+    for _ in range(2):
+        shadow = np.zeros(5)
+        result, bars = f.pullback(Duplicated(V.copy(), shadow), Active(2.0), cotangent=1.0)
+        assert (result, bars) == (value, (moved,))
+        np.testing.assert_allclose(shadow, gradient, rtol=1e-15)
+        assert {*found.direct} == {"grad", "value_and_grad", "pullback", "pulled"}
+    assert f.__dict__["pullback"].__module__ == found.library
+    with pytest.raises(KeyError):
+        found.direct["forward"]
+
+
+def test_entries_that_waited_outlive_the_function() -> None:
+    f = compile(of_two, grad=True, opt=1, cache=False)
+    gradient = f.grad(V.copy(), 2.0)
+    f.pullback(Duplicated(V.copy(), np.zeros(5)), Const(2.0), cotangent=1.0)
+    pullback = f.__dict__["pullback"]
+    del f
+    gc.collect()
+    shadow = np.zeros(5)
+    pullback(Duplicated(V.copy(), shadow), Const(2.0), cotangent=1.0)
+    np.testing.assert_allclose(shadow, gradient, rtol=1e-15)
 
 
 @compile(grad=True, opt=1)

@@ -153,7 +153,8 @@ def kinds_of(plan: EntryPlan) -> list[str]:
     matrices = MATRIX.get(plan.mode, ()) if users and has_matrix(plan) else ()
     pulls = ("pull",) if has_pull(plan) else ("pulled",) if has_pulled(plan) else ()
     rows = ("rows",) if plan.has_rows() else ()
-    return [*KINDS[plan.mode], *users, *matrices, *pulls, *rows]
+    kinds = [*KINDS[plan.mode], *users, *matrices, *pulls, *rows]
+    return [kind for kind in kinds if plan.takes(fresh=kind in users)]
 
 
 KINDS = {

@@ -152,6 +152,8 @@ class EntryPlan:
     """Whose memory arrays are that are not the host's: "cuda", "emulated"."""
     debug: tuple[str, str] = ("", "")
     """Where lines are wanted: what goes into the head of `primal`, and behind its call of the kernel."""
+    part: str = ""
+    """Which of a gradient's entries: `FRESH`, `GIVEN`, or all."""
 
     @classmethod
     def of(cls, convention: str, debug: tuple[str, str] = ("", "")) -> EntryPlan:
@@ -183,7 +185,12 @@ class EntryPlan:
             said["lanes"],
             said["driver"],
             debug,
+            said.get("part", ""),
         )
+
+    def takes(self, *, fresh: bool) -> bool:
+        """Whether entries are wanted that allocate shadows (`fresh`), or those that take the caller's."""
+        return self.part in ("", FRESH if fresh else GIVEN)
 
     @property
     def inputs(self) -> int:
@@ -343,6 +350,20 @@ def convention(
         },
     }
     return json.dumps(said, sort_keys=True)
+
+
+FRESH, GIVEN = "fresh", "given"
+"""The entries that allocate the shadows, `grad` and `value_and_grad`, and those that take the caller's."""
+
+
+def in_parts(convention: str) -> tuple[str, str | None]:
+    """The conventions of the entries that a kernel is loaded with, and of those that wait until they are
+    called: a gradient's that take the caller's shadows, which few programs call. None where nothing waits."""
+    plan, said = EntryPlan.of(convention), json.loads(convention)
+    if plan.mode != "gradient" or plan.driver or not plan.has_fast():
+        return convention, None
+    first, later = (json.dumps({**said, "part": p}, sort_keys=True) for p in (FRESH, GIVEN))
+    return first, later
 
 
 def with_lanes(key: Key, lanes: int) -> Key:
