@@ -379,16 +379,7 @@ class Skewed:
         body = Block(arg_types=[IndexType()])
         before.insert(array.LoopOp(most, [], body))
         self.write_blocks(body, times)
-        loop.operands = [left, *loop.carried]
-        loop.trips.replace_all_uses_with(all_)
-        first = arith.AddiOp(loop.induction, done)
-        first.location = loop.location
-        begin = loop.body.block.first_op
-        assert begin is not None
-        Rewriter.insert_op(first, InsertPoint.before(begin))
-        for use in [*loop.induction.uses]:
-            if use.operation is not first:
-                use.operation.operands[use.index] = first.result
+        do_the_rest(loop, all_, done, left)
 
     def write_blocks(self, body: Block, times: SSAValue) -> None:
         """The loop over blocks of rows, and in it that over the steps."""
@@ -440,6 +431,20 @@ class Skewed:
             if is_pure(op) and not any(r.uses or r in carried for r in op.results):
                 Rewriter.erase_op(op)
         return step, carried
+
+
+def do_the_rest(loop: array.LoopOp, all_: SSAValue, done: SSAValue, left: SSAValue) -> None:
+    """Let a loop do the iterations that are left of all, behind those that are done."""
+    loop.operands = [left, *loop.carried]
+    loop.trips.replace_all_uses_with(all_)
+    first = arith.AddiOp(loop.induction, done)
+    first.location = loop.location
+    begin = loop.body.block.first_op
+    assert begin is not None
+    Rewriter.insert_op(first, InsertPoint.before(begin))
+    for use in [*loop.induction.uses]:
+        if use.operation is not first:
+            use.operation.operands[use.index] = first.result
 
 
 def bytes_of(run: Run, loop: array.LoopOp, analyses: Analyses, before: Before) -> SSAValue:

@@ -13,7 +13,7 @@ from skewed_programs import skewed_program, taped_program
 
 from mutad import compile
 from mutad.compiler import pass_order
-from mutad.compiler.transforms import fuse_rows, skew_steps
+from mutad.compiler.transforms import fuse_rows, skew_steps, unroll_steps
 
 IN_CI = "0:6"
 
@@ -67,15 +67,23 @@ def test_the_programs_have_such_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_taped_programs_have_such_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of some all steps do the borders first."""
+    """Of some all steps do the borders first, and of some two steps have temporaries."""
     ahead, write = list[int](), skew_steps.Skewed.write
+    loops, unroll = list[int](), unroll_steps.unroll
+
+    def noted_loop(loop: Any) -> None:
+        loops.append(1)
+        unroll(loop)
+
+    monkeypatch.setattr(unroll_steps, "unroll", noted_loop)
 
     def noted(skewed: skew_steps.Skewed, *args: Any) -> None:
         ahead.append(len(skewed.ahead))
         write(skewed, *args)
 
     monkeypatch.setattr(skew_steps.Skewed, "write", noted)
-    for seed in range(6):
+    for seed in range(8):
         program = taped_program(seed)
         compile(program.function(), grad=True, cache=False, opt=0).grad(*program.arguments())
     assert any(ahead)
+    assert loops

@@ -74,8 +74,8 @@ def taped_program(seed: int) -> SkewedProgram:
     rng = random.Random(seed)
     rank, reach = rng.choice(((2, 1), (2, 1), (2, 2), (3, 1)))
     names = {k: window(rng, "u", rank, reach) for k in "abd"}
-    value = rng.choice(FORMS[1:3]).format(**names, w=window(rng, "", rank, 0))
-    lines = [f"u{window(rng, '', rank, 0)} = {value}", rng.choice(("", "", *EDGES))]
+    value = rng.choice(FORMS[:3]).format(**names, w=window(rng, "", rank, 0))
+    lines = [f"u{window(rng, '', rank, 0)} = {value}", rng.choice(("", "", "", *EDGES))]
     source = "\n    ".join(
         [
             "def program(start, c, steps):",
