@@ -162,6 +162,8 @@ class FusedRows:
         self.body = Block(arg_types=[IndexType()])
         self.inside = False
         """Whether ops go to the body of the loop, not before it."""
+        self.together = 1
+        """How many times the maps go through the rows of a step, each time others."""
         self.numbers: dict[int, SSAValue] = {}
         self.buffers: dict[SSAValue, tuple[Rolled, SSAValue]] = {}
         """By operand of a map the temporary that it is a view of, and the buffer in its place."""
@@ -259,7 +261,7 @@ class FusedRows:
         if length is None:
             rows, size, small = self.number(PART // lanes), all_, SHORT
         else:
-            rows = self.put(array.FloorDivOp(self.number(BLOCK // lanes), length))
+            rows = self.put(array.FloorDivOp(self.number(BLOCK // lanes // self.together), length))
             rows = self.put(arith.MaxSIOp(rows, self.fitting(length, lanes, behind)))
             size, small = self.put(arith.MuliOp(length, all_)), SMALL
         whole = self.put(arith.CmpiOp(size, self.number(small // lanes), "slt"))

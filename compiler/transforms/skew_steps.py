@@ -64,7 +64,7 @@ After, with `together=2`::
         %25 = arith.addi %n_1, %24 : index
         %26 = arith.constant 1 : index
         %27 = arith.maxsi %n, %26 : index
-        %28 = arith.constant 1024 : index
+        %28 = arith.constant 512 : index
         %29 = array.floordiv %28, %27 : index
         %30 = arith.maxsi %29, %26 : index
         %31 = arith.muli %27, %25 : index
@@ -80,7 +80,6 @@ After, with `together=2`::
         %39 = array.loop %step to %steps_1 do {
           %40 = arith.muli %step, %rows : index
           %41 = array.loop %t to %15 do {
-            %42 = arith.addi %22, %t : index
             %43 = arith.muli %t, %26 : index
             %first = arith.subi %40, %43 : index
             %44 = arith.addi %first, %rows : index
@@ -131,6 +130,9 @@ After, with `together=2`::
       func.return
     }
 
+A gradient's forward sweep steps from one version of a grid on its tape to the next, and copies the borders
+that no step changes. No row of a step has to wait for these, so the four steps do them first.
+
 Legality is that of `fuse-rows`: the maps of four copies of the body must be one run. So each element has the
 same operations, and gets what is added to it in the same order: the values keep their bits.
 
@@ -143,6 +145,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
@@ -159,7 +162,9 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects import array
+from ..analysis.affine import Affine
 from ..analysis.carried_cells import is_outside
+from ..analysis.dependence import Dependence, Problem
 from ..rules.builders import element_of
 from .block_rows import is_pure
 from .fuse_rows import FusedRows
@@ -171,6 +176,10 @@ TOGETHER = 4
 """How many steps run together; half as many where they cannot."""
 MOST = 3
 """The most maps of a step: each has two nests then, and is compared with all others."""
+BORDERS = 4
+"""The most maps of a step beside these that go along a border."""
+NARROW = 4
+"""The most rows, or columns, of a border."""
 CACHE = 1 << 17
 """The bytes of grids that stay in the first cache, or near it, from one step to the next."""
 
@@ -197,7 +206,7 @@ def is_steps(loop: array.LoopOp) -> bool:
     return (
         is_counted(loop)
         and not loop.attributes
-        and len(maps) <= MOST
+        and len(maps) <= MOST + BORDERS
         and any(len(m.extents) > 1 for m in maps)
         and all(map(may_skew, maps))
         and all(isinstance(op, array.MapOp) or is_pure(op) for op in ops)
@@ -210,10 +219,13 @@ def may_skew(op: array.MapOp) -> bool:
 
 def skew(loop: array.LoopOp, function: func.FuncOp, options: SkewSteps) -> None:
     """Put a loop over several steps at a time before the loop, which does those that are left."""
+    ahead = borders(loop, function)
+    if sum(isinstance(op, array.MapOp) for op in loop.body.block.ops) - len(ahead) > MOST:
+        return
     for times in range(options.together, 1, -1):
         if not come_back(loop, times) or not have_fixed_extents(loop):
             continue
-        copies = copies_of(loop, times)
+        copies = copies_of(loop, times, ahead)
         analyses = Analyses(function)
         found = one_run(copies, times, analyses)
         before = Before(loop)
@@ -224,8 +236,38 @@ def skew(loop: array.LoopOp, function: func.FuncOp, options: SkewSteps) -> None:
             for op in invariants(loop):
                 op.detach()
                 before.insert(op)
-            Skewed(loop, times, *found).write(large, before)
+            Skewed(loop, times, *found, ahead).write(large, before)
             return
+
+
+def borders(loop: array.LoopOp, function: func.FuncOp) -> Sequence[array.MapOp]:
+    """The maps along borders, where no other map touches before them what they touch: all steps may do these
+    first. None of them where one may not."""
+    maps = [op for op in loop.body.block.ops if isinstance(op, array.MapOp)]
+    if len(maps) == 1:
+        return ()
+    dependence = Analyses(function).dependence
+    narrow = [op for op in maps if is_narrow(op, dependence)]
+    for at, other in enumerate(maps):
+        for op in narrow if other not in narrow else ():
+            levels = (loop, None) if at < maps.index(op) else (loop,)
+            for a, b in product(uses_of(other), uses_of(op)):
+                if (a.written or b.written) and any(
+                    dependence.may_meet(a.access(other), b.access(op), level) for level in levels
+                ):
+                    return ()
+    return narrow if len(narrow) < len(maps) else ()
+
+
+def is_narrow(op: array.MapOp, dependence: Dependence) -> bool:
+    """Whether a map goes along a few rows, or a few columns."""
+    for extent in op.extents if len(op.extents) > 1 else ():
+        problem = Problem(dependence, None)
+        number = dependence.footprints.subscripts.affine(extent)
+        problem.at_least(Affine(constant=NARROW + 1), number, 0)
+        if not problem.may_hold():
+            return True
+    return False
 
 
 def come_back(loop: array.LoopOp, times: int) -> bool:
@@ -239,8 +281,8 @@ def come_back(loop: array.LoopOp, times: int) -> bool:
     return place == [*range(len(grids))]
 
 
-def copies_of(loop: array.LoopOp, times: int) -> array.LoopOp:
-    """A loop before the loop, to look at, whose body is that of so many iterations."""
+def copies_of(loop: array.LoopOp, times: int, without: Sequence[Operation]) -> array.LoopOp:
+    """A loop before the loop, to look at, whose body is that of so many iterations, without some maps."""
     old, count, block = loop.body.block, loop.count, loop.parent
     assert count is not None
     assert block is not None
@@ -250,7 +292,7 @@ def copies_of(loop: array.LoopOp, times: int) -> array.LoopOp:
     iteration: SSAValue = body.args[0]
     carried: Sequence[SSAValue] = body.args[1:]
     for _ in range(times):
-        carried = copied(old, body, [iteration, *carried])
+        carried = copied(old, body, [iteration, *carried], without)
         following = arith.AddiOp(iteration, number.result)
         body.add_op(following)
         iteration = following.result
@@ -260,11 +302,13 @@ def copies_of(loop: array.LoopOp, times: int) -> array.LoopOp:
     return made
 
 
-def copied(old: Block, new: Block, arguments: Sequence[SSAValue]) -> list[SSAValue]:
-    """Add the ops of one body to another, with other arguments; what it yields then."""
+def copied(
+    old: Block, new: Block, arguments: Sequence[SSAValue], without: Sequence[Operation]
+) -> list[SSAValue]:
+    """Add the ops of one body to another, with other arguments, and without some; what it yields then."""
     values: dict[SSAValue, SSAValue] = dict(zip(old.args, arguments, strict=True))
     for op in old.ops:
-        if not isinstance(op, array.YieldOp):
+        if not isinstance(op, array.YieldOp) and op not in without:
             new.add_op(op.clone(values))
     assert old.last_op is not None
     return [values.get(v, v) for v in old.last_op.operands]
@@ -319,6 +363,8 @@ class Skewed:
     """The maps of one step."""
     behind: int
     """How many rows a step stays behind the one before."""
+    ahead: Sequence[array.MapOp]
+    """The maps that all steps do first."""
 
     def write(self, large: SSAValue, before: Before) -> None:
         """Put the loop over several steps before the loop, which does those that are left."""
@@ -333,34 +379,23 @@ class Skewed:
         body = Block(arg_types=[IndexType()])
         before.insert(array.LoopOp(most, [], body))
         self.write_blocks(body, times)
-        loop.operands = [left, *loop.carried]
-        loop.trips.replace_all_uses_with(all_)
-        first = arith.AddiOp(loop.induction, done)
-        first.location = loop.location
-        begin = loop.body.block.first_op
-        assert begin is not None
-        Rewriter.insert_op(first, InsertPoint.before(begin))
-        for use in [*loop.induction.uses]:
-            if use.operation is not first:
-                use.operation.operands[use.index] = first.result
+        do_the_rest(loop, all_, done, left)
 
     def write_blocks(self, body: Block, times: SSAValue) -> None:
         """The loop over blocks of rows, and in it that over the steps."""
-        old = self.loop.body.block
         end = array.YieldOp()
-        end.location = self.loop.location
         start = arith.MuliOp(body.args[0], times)
         body.add_ops([start, end])
-        step = Block(arg_types=[a.type for a in old.args])
-        for mine, theirs in zip(step.args, old.args, strict=True):
-            mine.name_hint = theirs.name_hint
-        iteration = arith.AddiOp(start.result, step.args[0])
-        step.add_op(iteration)
-        carried = copied(old, step, [iteration.result, *step.args[1:]])
+        if self.ahead:
+            maps = [op for op in self.loop.body.block.ops if isinstance(op, array.MapOp)]
+            along, carried = self.step_of(start.result, [m for m in maps if m not in self.ahead])
+            along.add_op(array.YieldOp(carried))
+            body.insert_op_before(array.LoopOp(times, self.loop.carried, along), end)
+        step, carried = self.step_of(start.result, self.ahead)
         maps = [op for op in step.ops if isinstance(op, array.MapOp)]
         latest = [shift + (self.times - 1) * self.behind for shift in self.run.shifts]
         rows = FusedRows(Run(maps, latest), ())
-        rows.last = end
+        rows.last, rows.together = end, self.times
         models = {op.extents[0]: op for op in maps}
         counts = {extent: rows.count_of(op) for extent, op in models.items()}
         size, blocks = rows.sizes(counts)
@@ -376,9 +411,40 @@ class Skewed:
             rows.move(op, rows.rows_of_step(shift, low, size, counts[op.extents[0]], late=True))
             Rewriter.erase_op(op)
         step.add_op(array.YieldOp(carried))
-        for op in (start, iteration, *block.ops, *step.ops):
-            if not isinstance(op, array.MapOp):
+        for op in body.walk():
+            if op.parent in (body, block, step) and not isinstance(op, array.MapOp):
                 op.location = self.loop.location
+
+    def step_of(
+        self, start: SSAValue, without: Sequence[Operation]
+    ) -> tuple[Block, list[SSAValue]]:
+        """The body of a loop over the steps from `start` on, without some maps; what it yields."""
+        old = self.loop.body.block
+        step = Block(arg_types=[a.type for a in old.args])
+        for mine, theirs in zip(step.args, old.args, strict=True):
+            mine.name_hint = theirs.name_hint
+        iteration = arith.AddiOp(start, step.args[0])
+        iteration.location = self.loop.location
+        step.add_op(iteration)
+        carried = copied(old, step, [iteration.result, *step.args[1:]], without)
+        for op in reversed(tuple(step.ops)):
+            if is_pure(op) and not any(r.uses or r in carried for r in op.results):
+                Rewriter.erase_op(op)
+        return step, carried
+
+
+def do_the_rest(loop: array.LoopOp, all_: SSAValue, done: SSAValue, left: SSAValue) -> None:
+    """Let a loop do the iterations that are left of all, behind those that are done."""
+    loop.operands = [left, *loop.carried]
+    loop.trips.replace_all_uses_with(all_)
+    first = arith.AddiOp(loop.induction, done)
+    first.location = loop.location
+    begin = loop.body.block.first_op
+    assert begin is not None
+    Rewriter.insert_op(first, InsertPoint.before(begin))
+    for use in [*loop.induction.uses]:
+        if use.operation is not first:
+            use.operation.operands[use.index] = first.result
 
 
 def bytes_of(run: Run, loop: array.LoopOp, analyses: Analyses, before: Before) -> SSAValue:

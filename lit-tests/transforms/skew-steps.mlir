@@ -166,3 +166,86 @@ func.func @kept_with_a_temporary(%u : memref<?x?xf64>, %v : memref<?x?xf64>, %st
   }
   func.return
 }
+
+// From one version of a grid to the next: the first row stays what it was, so all steps copy it first.
+// CHECK-LABEL: @borders_go_first
+// CHECK:         array.loop %{{.*}} to %[[TOGETHER:.*]] do
+// CHECK-NEXT:      %[[START:.*]] = arith.muli %{{.*}}, %[[FOUR:.*]] : index
+// CHECK-NEXT:      array.loop %t to %[[FOUR]] do
+// CHECK:             array.map(%one, %m)
+// CHECK-NOT:         array.map
+// CHECK:           array.loop %step to %{{.*}} do
+// CHECK:             array.loop %t_1 to %[[FOUR]] do
+// CHECK-NOT:           array.map(%one, %m)
+// CHECK:               array.map(%count, %m)
+// What is left of the steps does each as the program has it.
+// CHECK:         array.loop %t_2 to
+// CHECK:           array.map(%n, %m)
+// CHECK:           array.map(%one, %m)
+// CHECK:         func.return
+func.func @borders_go_first(%u : memref<?x?x?xf64>, %steps : index, %rows : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %cm1 = arith.constant -1 : index
+  %less = arith.addi %rows, %cm1 : index
+  %n = arith.maxsi %less, %c0 : index
+  %one = arith.minsi %c1, %rows : index
+  %trips = array.loop %t to %steps do {
+    %t1 = arith.addi %t, %c1 : index
+    %old = array.view %u[%t, %c0, %c0] dims [1, 2] extents(%rows, %m) steps(%c1, %c1) : memref<?x?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+    %next = array.view %u[%t1, %c0, %c0] dims [1, 2] extents(%rows, %m) steps(%c1, %c1) : memref<?x?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+    %up = array.view %old[%c0, %c0] dims [0, 1] extents(%n, %m) steps(%c1, %c1) : memref<?x?xf64, strided<[?, 1]>> -> memref<?x?xf64, strided<[?, 1]>>
+    %here = array.view %next[%c1, %c0] dims [0, 1] extents(%n, %m) steps(%c1, %c1) : memref<?x?xf64, strided<[?, 1]>> -> memref<?x?xf64, strided<[?, 1]>>
+    array.map(%n, %m) ins(%up : memref<?x?xf64, strided<[?, 1]>>) outs(%here : memref<?x?xf64, strided<[?, 1]>>) kinds ["store"] {
+    ^bb0(%a : f64):
+      %b = arith.mulf %a, %a : f64
+      array.yield %b : f64
+    }
+    %first = array.view %old[%c0, %c0] dims [0, 1] extents(%one, %m) steps(%c1, %c1) : memref<?x?xf64, strided<[?, 1]>> -> memref<?x?xf64, strided<[?, 1]>>
+    %same = array.view %next[%c0, %c0] dims [0, 1] extents(%one, %m) steps(%c1, %c1) : memref<?x?xf64, strided<[?, 1]>> -> memref<?x?xf64, strided<[?, 1]>>
+    array.map(%one, %m) ins(%first : memref<?x?xf64, strided<[?, 1]>>) outs(%same : memref<?x?xf64, strided<[?, 1]>>) kinds ["store"] {
+    ^bb0(%a : f64):
+      array.yield %a : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// The first row is set from the second, which the step has just stored.
+// CHECK-LABEL: @a_border_that_needs_the_step_does_not_go_first
+// CHECK-NOT:     array.map
+// CHECK:         array.loop %step to
+// CHECK:           array.loop %t to
+// CHECK-NOT:         array.map(%one, %m)
+// CHECK:             array.map(%count, %m)
+// CHECK:             array.map(%count_1, %m)
+// CHECK:         func.return
+func.func @a_border_that_needs_the_step_does_not_go_first(%u : memref<?x?x?xf64>, %steps : index, %rows : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %cm1 = arith.constant -1 : index
+  %less = arith.addi %rows, %cm1 : index
+  %n = arith.maxsi %less, %c0 : index
+  %one = arith.minsi %c1, %n : index
+  %trips = array.loop %t to %steps do {
+    %t1 = arith.addi %t, %c1 : index
+    %old = array.view %u[%t, %c0, %c0] dims [1, 2] extents(%rows, %m) steps(%c1, %c1) : memref<?x?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+    %next = array.view %u[%t1, %c0, %c0] dims [1, 2] extents(%rows, %m) steps(%c1, %c1) : memref<?x?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+    %up = array.view %old[%c0, %c0] dims [0, 1] extents(%n, %m) steps(%c1, %c1) : memref<?x?xf64, strided<[?, 1]>> -> memref<?x?xf64, strided<[?, 1]>>
+    %here = array.view %next[%c1, %c0] dims [0, 1] extents(%n, %m) steps(%c1, %c1) : memref<?x?xf64, strided<[?, 1]>> -> memref<?x?xf64, strided<[?, 1]>>
+    array.map(%n, %m) ins(%up : memref<?x?xf64, strided<[?, 1]>>) outs(%here : memref<?x?xf64, strided<[?, 1]>>) kinds ["store"] {
+    ^bb0(%a : f64):
+      %b = arith.mulf %a, %a : f64
+      array.yield %b : f64
+    }
+    %second = array.view %next[%c1, %c0] dims [0, 1] extents(%one, %m) steps(%c1, %c1) : memref<?x?xf64, strided<[?, 1]>> -> memref<?x?xf64, strided<[?, 1]>>
+    %first = array.view %next[%c0, %c0] dims [0, 1] extents(%one, %m) steps(%c1, %c1) : memref<?x?xf64, strided<[?, 1]>> -> memref<?x?xf64, strided<[?, 1]>>
+    array.map(%one, %m) ins(%second : memref<?x?xf64, strided<[?, 1]>>) outs(%first : memref<?x?xf64, strided<[?, 1]>>) kinds ["store"] {
+    ^bb0(%a : f64):
+      array.yield %a : f64
+    }
+    array.yield
+  }
+  func.return
+}

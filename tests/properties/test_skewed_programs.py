@@ -4,15 +4,16 @@
 """
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from generated import seeds_of
 from gradient_oracle import GradientCase
-from skewed_programs import skewed_program
+from skewed_programs import skewed_program, taped_program
 
 from mutad import compile
 from mutad.compiler import pass_order
-from mutad.compiler.transforms import fuse_rows, skew_steps
+from mutad.compiler.transforms import fuse_rows, skew_steps, unroll_steps
 
 IN_CI = "0:6"
 
@@ -39,6 +40,17 @@ def test_steps_that_run_together(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
     case.check_pullback()
 
 
+@pytest.mark.parametrize("seed", seeds_of("MUTAD_SKEWED", IN_CI))
+def test_steps_along_a_tape_that_run_together(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fuse_rows, "BLOCK", (4, 80, 240)[seed % 3])
+    program = taped_program(seed)
+    options = (("cache", False), ("opt", 1))
+    case = GradientCase(program.function(), program.arguments, relative=1e-6, options=options)
+    if seed % 3 == 0:
+        case.check_saves_all()
+    case.check_pullback()
+
+
 def test_the_programs_have_such_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the other test would look at nothing."""
     together, write = list[int](), skew_steps.Skewed.write
@@ -52,3 +64,26 @@ def test_the_programs_have_such_steps(monkeypatch: pytest.MonkeyPatch) -> None:
         program = skewed_program(seed)
         compile(program.function(), cache=False, opt=0)(*program.arguments())
     assert len(together) > 2
+
+
+def test_the_taped_programs_have_such_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of some all steps do the borders first, and of some two steps have temporaries."""
+    ahead, write = list[int](), skew_steps.Skewed.write
+    loops, unroll = list[int](), unroll_steps.unroll
+
+    def noted_loop(loop: Any) -> None:
+        loops.append(1)
+        unroll(loop)
+
+    monkeypatch.setattr(unroll_steps, "unroll", noted_loop)
+
+    def noted(skewed: skew_steps.Skewed, *args: Any) -> None:
+        ahead.append(len(skewed.ahead))
+        write(skewed, *args)
+
+    monkeypatch.setattr(skew_steps.Skewed, "write", noted)
+    for seed in range(8):
+        program = taped_program(seed)
+        compile(program.function(), grad=True, cache=False, opt=0).grad(*program.arguments())
+    assert any(ahead)
+    assert loops

@@ -21,6 +21,7 @@ FORMS = (
     "0.6 * np.sin({a}) - 0.3 * {b}",
     "0.3 * ({a} + {b} + {d})",
 )
+EDGES = ("u[:1] = 0.9 * u[:1]", "u[:1] = 0.9 * u[2:3]", "u[-1:] = 0.8 * u[-3:-2]")
 SWAPS = ("u, v = v, u", "u, v, w = v, w, u", "v, w = w, v", "")
 
 
@@ -66,6 +67,27 @@ def statement(rng: random.Random, rank: int, reach: int) -> str:
     read = {k: window(rng, n, rank, reach) for k, n in names.items()}
     value = rng.choice(FORMS).format(**read, w=here)
     return f"{target}{here} {rng.choice(('=', '=', '+='))} {value}"
+
+
+def taped_program(seed: int) -> SkewedProgram:
+    """Steps that update the middle of one grid by what the adjoint needs: they go along a tape."""
+    rng = random.Random(seed)
+    rank, reach = rng.choice(((2, 1), (2, 1), (2, 2), (3, 1)))
+    names = {k: window(rng, "u", rank, reach) for k in "abd"}
+    value = rng.choice(FORMS[:3]).format(**names, w=window(rng, "", rank, 0))
+    lines = [f"u{window(rng, '', rank, 0)} = {value}", rng.choice(("", "", "", *EDGES))]
+    source = "\n    ".join(
+        [
+            "def program(start, c, steps):",
+            "u = 1.0 * start",
+            "for _ in range(steps):",
+            *(f"    {line}" for line in lines if line),
+            "return (u * u).sum()",
+        ]
+    )
+    shape = tuple(rng.choice((5, 6, 7, 9, 13)) for _ in range(rank))
+    layout = rng.choice(("rows", "rows", "reversed", "columns"))
+    return SkewedProgram(source + "\n", shape, layout, rng.choice((0, 1, 3, 4, 5, 8, 9)))
 
 
 def skewed_program(seed: int) -> SkewedProgram:
