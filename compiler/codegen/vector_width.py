@@ -23,6 +23,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects import arith
+from xdsl.ir import Block, SSAValue
+
+from ...dialects import array
+
 IN_WIDE_VECTORS = "!mutad.wide = !{}"
 """In modules for which vectors as wide as the registers pay."""
 WIDE = "-prefer-256-bit"
@@ -31,6 +36,8 @@ QUICK = re.compile(r" = f(?:add|sub|mul)\b|@llvm\.fma|@llvm\.fmuladd")
 """Sums and products, which take half as long in wide vectors."""
 SLOW = re.compile(r" = fdiv |@llvm\.sqrt\.|call (?:double|float) @(?!llvm)")
 VECTOR = re.compile(r"<\d+ x ")
+FEW = 64
+"""Iterations of a loop that is short."""
 AMONG = 10
 """So many of them take as long as a division, or as a function."""
 
@@ -83,6 +90,27 @@ def narrow_lanes(body: Sequence[str]) -> int | None:
     if sum(bool(QUICK.search(line)) for line in body) > AMONG * len(slow):
         return None
     return 8 if any(" float " in line for line in slow) else 4
+
+
+def may_be_long(count: SSAValue) -> bool:
+    """Whether a loop may have more than a few iterations.
+
+    Of a loop that has never more than these LLVM makes straight code, or something that is no loop to its
+    vectorizer. Of a loop with a width of its own, it prints that.
+    """
+    known, op = array.constant_value(count), count.owner
+    if known is not None:
+        return known > FEW
+    if isinstance(op, Block):
+        loop = op.parent_op()
+        if isinstance(loop, array.LoopOp) and count is loop.induction and loop.count is not None:
+            return may_be_long(loop.count)
+        return True
+    if isinstance(op, arith.MinSIOp):
+        return all(map(may_be_long, op.operands))
+    if isinstance(op, arith.AddiOp | arith.SubiOp | arith.MaxSIOp):
+        return any(map(may_be_long, op.operands))
+    return True
 
 
 def has_vectors(body: Sequence[str]) -> bool:
