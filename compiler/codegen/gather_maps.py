@@ -279,7 +279,7 @@ def element_properties(gather: Gather, loop: OpenLoop) -> list[str]:
     strides = [gather.state.memrefs[m].strides[gather.innermost] for m in gather.op.outs]
     moves = all((integer(s) or 0) != 0 for s in strides)
     group = gather.group if moves else None
-    long = any(map(may_be_long, gather.op.extents))
+    long = any(may_be_long(n, gather.op) for n in gather.op.extents)
     return gather.state.loop_properties(
         parallel_group=group, innermost=True, body=loop, own_width=long
     )

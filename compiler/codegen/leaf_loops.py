@@ -145,7 +145,7 @@ def may_be_narrow(loop: array.LoopOp, facts: LeafFacts, fastmath: bool) -> bool:
     assert loop.count is not None
     return (
         not facts.sequential
-        and may_be_long(loop.count)
+        and may_be_long(loop.count, loop)
         and not any(
             role.name == "carried" or (role.ordered and not fastmath)
             for role in roles(loop).values()

@@ -163,7 +163,7 @@ def points_loop(
         innermost=True,
         since=before,
         body=loop,
-        own_width=any(map(may_be_long, nest.op.extents)),
+        own_width=any(may_be_long(n, nest.op) for n in nest.op.extents),
     )
     final, left = list(accumulators), text.end_loop(loop, following, properties)
     for k, value in zip(mine, left, strict=False):

@@ -274,6 +274,15 @@ def quotients_of_few(x: Any, y: Any, out: Any) -> Any:
     return x.sum() + out[0]
 
 
+def quotients_where_few(x: Any, y: Any, out: Any) -> Any:
+    if y.size < 10:
+        x[:] = x / y
+    if out.size <= 12:
+        for i in range(out.size):
+            out[i] = out[i] / y[i]
+    return x.sum() + out[0]
+
+
 def test_sums_in_order_get_no_width() -> None:
     """LLVM adds up in any order where it is told how wide to do it."""
     given, expected = np.zeros(1), np.zeros(1)
@@ -284,7 +293,13 @@ def test_sums_in_order_get_no_width() -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [quotients_into, quotients_of_one, quotients_below_a_diagonal, quotients_of_few],
+    [
+        quotients_into,
+        quotients_of_one,
+        quotients_below_a_diagonal,
+        quotients_of_few,
+        quotients_where_few,
+    ],
 )
 def test_llvm_prints_nothing(function: Any, capfd: pytest.CaptureFixture[str]) -> None:
     """As it does where it cannot make vectors as wide as it is told."""
