@@ -27,6 +27,7 @@ from .llvm_text import OpenLoop, integer
 from .map_nest import combine, identity, is_float
 from .map_points import STRIP
 from .scalar_text import float_of
+from .vector_width import may_be_long
 
 ZEROS = "@gather.zeros"
 """A strip of zeros of any type."""
@@ -280,7 +281,10 @@ def element_properties(gather: Gather, loop: OpenLoop) -> list[str]:
     strides = [gather.state.memrefs[m].strides[gather.innermost] for m in gather.op.outs]
     moves = all((integer(s) or 0) != 0 for s in strides)
     group = gather.group if moves else None
-    return gather.state.loop_properties(parallel_group=group, innermost=True, body=loop)
+    long = any(may_be_long(n, gather.op) for n in gather.op.extents)
+    return gather.state.loop_properties(
+        parallel_group=group, innermost=True, body=loop, own_width=long
+    )
 
 
 MOST = 4

@@ -407,7 +407,7 @@ class KernelState:
         body: OpenLoop | None = None,
         scalar: bool = False,
         chained: bool = False,
-        recurs: bool = False,
+        own_width: bool = True,
     ) -> list[str]:
         """Metadata operands of a loop's latch.
 
@@ -419,7 +419,7 @@ class KernelState:
         was written before the loop).
 
         `body`: the loop, as it is written so far; `scalar`: vectors gain nothing; `chained`: its
-        iterations wait for each other; `recurs`: one computes with a number that the one before left.
+        iterations wait for each other; `own_width`: LLVM may be told how wide its vectors are.
         """
         node = self.metadata.node
         no_unroll = [node('!"llvm.loop.unroll.disable"')]
@@ -441,7 +441,7 @@ class KernelState:
             found.append(node(f'!"llvm.loop.interleave.count", i32 {vectors}'))
         if (
             wide
-            and not recurs
+            and own_width
             and parallel_group is not None
             and body is not None
             and body.body == self.text.block

@@ -35,6 +35,7 @@ from ..analysis.dependence import Dependence
 from ..rules import Access, accesses, is_whole_array
 from ..rules.builders import element_of
 from ..rules.math import is_transcendental
+from .vector_width import may_be_long
 
 PAIRS = 160
 """Loops in which more pairs of accesses would have to be compared are left to LLVM."""
@@ -135,9 +136,21 @@ def are_side_by_side(loop: array.LoopOp, facts: LeafFacts) -> bool:
     )
 
 
-def is_recurrence(loop: array.LoopOp) -> bool:
-    """Whether a cell carries more than a sum from one iteration to the next."""
-    return any(role.name == "carried" for role in roles(loop).values())
+def may_be_narrow(loop: array.LoopOp, facts: LeafFacts, fastmath: bool) -> bool:
+    """Whether LLVM may be told how wide the loop's vectors are.
+
+    Then it adds up terms in any order, and prints of loops that it cannot make vectors of: so no iteration
+    computes with what the one before left, or adds to it in order.
+    """
+    assert loop.count is not None
+    return (
+        not facts.sequential
+        and may_be_long(loop.count, loop)
+        and not any(
+            role.name == "carried" or (role.ordered and not fastmath)
+            for role in roles(loop).values()
+        )
+    )
 
 
 def only_adds_in_order(loop: array.LoopOp) -> bool:

@@ -35,8 +35,8 @@ from .leaf_loops import (
     LeafFacts,
     are_side_by_side,
     is_bounded_by_memory,
-    is_recurrence,
     leaf_facts,
+    may_be_narrow,
     only_adds_in_order,
 )
 from .llvm_text import FunctionText, integer
@@ -254,7 +254,7 @@ class LoopWriter(ABC):
                 since=before if leaf else None,
                 body=loop,
                 chained=facts.chained,
-                recurs=leaf and is_recurrence(op),
+                own_width=not leaf or may_be_narrow(op, facts, state.fastmath),
                 scalar=leaf and not state.fastmath and only_adds_in_order(op),
             ),
             (lambda: self.store_accumulators(facts)) if facts.accumulators else None,

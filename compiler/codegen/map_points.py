@@ -13,6 +13,7 @@ from .kernel_state import KernelState, value_type
 from .llvm_text import integer
 from .map_nest import Nest, Output, combine, registers, step_rows, write_registers
 from .map_stages import Stage, emit_wide, in_order, wild
+from .vector_width import may_be_long
 
 STRIP, SHORT_STRIP = 256, 64
 """Points of a strip: a few buffers of this many elements stay in the first-level cache. Shorter ones where
@@ -158,7 +159,11 @@ def points_loop(
     if array.OWN_ORDER in nest.op.attributes:
         before = replace(before, work=state.last_bits.work)
     properties = state.loop_properties(
-        parallel_group=group_, innermost=True, since=before, body=loop
+        parallel_group=group_,
+        innermost=True,
+        since=before,
+        body=loop,
+        own_width=any(may_be_long(n, nest.op) for n in nest.op.extents),
     )
     final, left = list(accumulators), text.end_loop(loop, following, properties)
     for k, value in zip(mine, left, strict=False):

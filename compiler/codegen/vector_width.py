@@ -20,8 +20,13 @@ end, and it has as many partial sums. Which loops wait for memory is not known h
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...dialects import array
 
 IN_WIDE_VECTORS = "!mutad.wide = !{}"
 """In modules for which vectors as wide as the registers pay."""
@@ -31,6 +36,10 @@ QUICK = re.compile(r" = f(?:add|sub|mul)\b|@llvm\.fma|@llvm\.fmuladd")
 """Sums and products, which take half as long in wide vectors."""
 SLOW = re.compile(r" = fdiv |@llvm\.sqrt\.|call (?:double|float) @(?!llvm)")
 VECTOR = re.compile(r"<\d+ x ")
+FEW = 64
+"""Iterations of a loop that is short."""
+LESS = (2, 3)
+"""The predicates of `arith.cmpi` that mean `slt` and `sle`."""
 AMONG = 10
 """So many of them take as long as a division, or as a function."""
 
@@ -83,6 +92,54 @@ def narrow_lanes(body: Sequence[str]) -> int | None:
     if sum(bool(QUICK.search(line)) for line in body) > AMONG * len(slow):
         return None
     return 8 if any(" float " in line for line in slow) else 4
+
+
+def may_be_long(count: SSAValue, at: Operation) -> bool:
+    """Whether a loop with this count, which stands there, may have more than a few iterations.
+
+    Of a loop that has never more than these LLVM makes straight code, or something that is no loop to its
+    vectorizer. Of a loop with a width of its own, it prints that.
+    """
+    return is_large(count) and not any(is_below(count, branch) for branch in branches_around(at))
+
+
+def is_large(count: SSAValue) -> bool:
+    """Whether a number may be large, whatever the program asks before it comes to its loop."""
+    known, op = array.constant_value(count), count.owner
+    if known is not None:
+        return known > FEW
+    if isinstance(op, Block):
+        loop = op.parent_op()
+        if isinstance(loop, array.LoopOp) and count is loop.induction and loop.count is not None:
+            return is_large(loop.count)
+        return True
+    if isinstance(op, arith.MinSIOp):
+        return all(map(is_large, op.operands))
+    if isinstance(op, arith.AddiOp | arith.SubiOp | arith.MaxSIOp):
+        return any(map(is_large, op.operands))
+    return True
+
+
+def branches_around(at: Operation) -> Iterator[SSAValue]:
+    """The conditions that hold there."""
+    block = at.parent
+    while block is not None and (around := block.parent_op()) is not None:
+        if isinstance(around, scf.IfOp) and block.parent is around.true_region:
+            yield around.cond
+        block = around.parent
+
+
+def is_below(count: SSAValue, condition: SSAValue) -> bool:
+    """Whether a condition holds only for a small count."""
+    asked = condition.owner
+    if isinstance(asked, arith.AndIOp):
+        return any(is_below(count, one) for one in asked.operands)
+    return (
+        isinstance(asked, arith.CmpiOp)
+        and asked.predicate.value.data in LESS
+        and asked.lhs is count
+        and not is_large(asked.rhs)
+    )
 
 
 def has_vectors(body: Sequence[str]) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
+from xdsl.passes import ModulePass
 
 from ...dialects import activation, ad
 from ..analysis.diagonal import DIAGONAL, is_diagonal
@@ -15,6 +16,7 @@ from ..derivative.activation_pairs import activation_pairs
 from ..derivative.checkpoint_loops import CheckpointLoops
 from ..derivative.counting import counting_function
 from ..derivative.expand_derivatives import ExpandDerivatives, expand
+from ..derivative.factor_cotangents import FactorCotangents
 from ..derivative.hessian_products import KeepProduct, shadow_arguments
 from ..derivative.keep_tangents import KeepTangents
 from ..derivative.passes import Forward, Reverse
@@ -70,7 +72,7 @@ def adjoint(c: Compilation) -> None:
             if r.mode == "tangent-alone":
                 c.run([KeepTangents(), RemoveDead()])
         case "reverse-hvp":
-            c.run([replace(reverse, adjoints=True), *for_threads(c, BEFORE_ANOTHER)])
+            c.run([replace(reverse, adjoints=True), *between(c)])
             symmetric = Symmetric(last_function(c.module))
             c.run([Reverse(r.options.plan, symmetric.differentiated)])
             symmetric.turn(last_function(c.module))
@@ -101,13 +103,19 @@ def differentiate(c: Compilation, reverse: Reverse, module: ModuleOp) -> None:
     if c.request.mode not in HESSIAN:
         return
     number_tapes(last_function(module))
-    c.run(for_threads(c, BEFORE_ANOTHER), module)
+    c.run(between(c), module)
     # Shadows are zero at first: their tangents are what the reverse sweep makes of them.
     finals = tuple(shadow_arguments(last_function(module)))
     c.run([Forward(reverse.active, finals, c.request.options.lanes)], module)
     if c.request.mode == "product":
         c.run([KeepProduct(), RemoveDead()], module)
         mark_diagonal(module)
+
+
+def between(c: Compilation) -> list[ModulePass]:
+    """What runs between two derivatives. (What is sanitized tells of each partial where it comes from.)"""
+    passes, sanitize = for_threads(c, BEFORE_ANOTHER), c.request.options.sanitize
+    return [p for p in passes if not (sanitize and isinstance(p, FactorCotangents))]
 
 
 def within_budget(c: Compilation, reverse: Reverse) -> None:
@@ -179,7 +187,7 @@ def expand_derivatives(c: Compilation) -> None:
     if c.request.options.sanitize:
         watch(c.module.ops)
     with c.around(ExpandSimplified(saves), c.module):
-        expand(c.module, saves, lambda module: c.run(for_threads(c, BEFORE_ANOTHER), module))
+        expand(c.module, saves, lambda module: c.run(between(c), module))
     if c.request.options.sanitize:
         c.run([SanitizeDerivatives()])
 

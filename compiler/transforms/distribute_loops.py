@@ -99,7 +99,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import activation, array
-from ...dialects.within import every_op
+from ...dialects.within import every_op, ops_of_kind
 from ..analysis.additions import additions_in
 from ..analysis.alias import AliasAnalysis
 from ..analysis.carried_cells import Role, roles
@@ -140,7 +140,7 @@ class DistributeLoops(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            deep = is_private(function) and activation.goes_deep(function)
+            deep = is_private(function) and any(ops_of_kind(function, activation.CallOp))
             alias = AliasAnalysis(function)
             for loop in list(leaves(function.body.block)):
                 one = deep or not distributed(function, loop, alias, self.fastmath)

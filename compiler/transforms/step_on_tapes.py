@@ -83,7 +83,8 @@ done to row k of the tape; all behind that to row k + 1. What is done before the
 what is done behind it to the row behind the last one. That no two iterations have one row, and that nothing
 asks for what is behind the last save, `ad.tapes` says.
 
-Kept: steps that store to a part of the row, or under a condition; parts of rows.
+Kept: steps that store to a part of the row, or under a condition; parts of rows; tapes of which the type says
+how many rows they have.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -140,6 +141,8 @@ def step_of(tapes: array.AllocOp) -> Step | None:
     """The step that saves to the tapes, where it may go from one row of them to the next."""
     if not all(isinstance(use.operation, array.ViewOp) for use in tapes.memref.uses):
         return None  # who asks how long they are
+    if tapes.memref.type.get_shape()[1] != DYNAMIC_INDEX:
+        return None  # their type says how many rows there are
     save = saver(tapes)
     loop = None if save is None else save.map.parent_op()
     outer = None if loop is None else loop.parent_op()

@@ -457,3 +457,34 @@ func.func @refused_when_tapes_have_two_names_in_the_loop(%x : memref<?x?xf64>, %
   }
   func.return
 }
+
+// A row more would be behind the last row that strides know of.
+// CHECK-LABEL: @refused_when_their_type_says_how_many_rows_there_are
+// CHECK-NOT:     array.view %tapes[%j, %k
+// CHECK:      array.map(%m) ins(%row : {{.*}}) outs(%row, %saved :
+func.func @refused_when_their_type_says_how_many_rows_there_are(%x : memref<?x?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %a = array.alloc(%n, %m) : memref<?x?xf64>
+  array.map(%n, %m) ins(%x : memref<?x?xf64>) outs(%a : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  %tapes = array.alloc(%c4, %c4, %m) {ad.tapes} : memref<4x4x?xf64>
+  %trips = array.loop %j to %c4 do {
+    %tape = array.view %tapes[%j, %c0, %c0] dims [1, 2] extents(%c4, %m) steps(%c1, %c1) : memref<4x4x?xf64> -> memref<4x?xf64, strided<[?, 1]>>
+    %row = array.view %a[%j, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    %trips_1 = array.loop %k to %j do {
+      %saved = array.view %tape[%k, %c0] dims [1] extents(%m) steps(%c1) : memref<4x?xf64, strided<[?, 1]>> -> memref<?xf64, strided<[1]>>
+      array.map(%m) ins(%row : memref<?xf64, strided<[1]>>) outs(%row, %saved : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) kinds ["store", "store"] {
+      ^bb0(%e : f64):
+        %square = arith.mulf %e, %e : f64
+        array.yield %square, %e : f64, f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}

@@ -244,3 +244,66 @@ def test_recurrences_have_no_width(capfd: pytest.CaptureFixture[str]) -> None:
     for one, other in zip(*both, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
     assert capfd.readouterr().err == ""
+
+
+def quotients_into(x: Any, y: Any, out: Any) -> Any:
+    for i in range(x.size):
+        out[0] += x[i] / (1.0 + y[i] * y[i])
+    return out[0]
+
+
+def quotients_of_one(x: Any, y: Any, out: Any) -> Any:
+    for i in range(x.size):
+        out[0] = out[0] / (1.5 + x[i] * y[i])
+    return out[0]
+
+
+def quotients_below_a_diagonal(x: Any, y: Any, out: Any) -> Any:
+    a = np.zeros((5, 5))
+    for j in range(5):
+        for i in range(j):
+            a[j, i] = x[i] / y[j]
+    return a.sum() + out[0]
+
+
+def quotients_of_few(x: Any, y: Any, out: Any) -> Any:
+    for i in range(7):
+        x[i] = x[i] / y[i]
+    for k in range(9):
+        x[:k] = x[:k] / y[k]
+    return x.sum() + out[0]
+
+
+def quotients_where_few(x: Any, y: Any, out: Any) -> Any:
+    if y.size < 10:
+        x[:] = x / y
+    if out.size <= 12:
+        for i in range(out.size):
+            out[i] = out[i] / y[i]
+    return x.sum() + out[0]
+
+
+def test_sums_in_order_get_no_width() -> None:
+    """LLVM adds up in any order where it is told how wide to do it."""
+    given, expected = np.zeros(1), np.zeros(1)
+    compile(quotients_into)(X, Y, given)
+    quotients_into(X, Y, expected)
+    assert given[0] == expected[0]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        quotients_into,
+        quotients_of_one,
+        quotients_below_a_diagonal,
+        quotients_of_few,
+        quotients_where_few,
+    ],
+)
+def test_llvm_prints_nothing(function: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    """As it does where it cannot make vectors as wide as it is told."""
+    f: Any = compile(function, grad=True, cache=False)
+    f(X.copy(), Y, np.ones(1))
+    f.grad(X.copy(), Y, np.ones(1), wrt=("x", "y", "out"))
+    assert capfd.readouterr().err == ""

@@ -142,3 +142,11 @@ def test_the_gradient_has_a_product_for_each_cotangent() -> None:
     text = f.inspect("optimize", np.ones(40), 0.1, 4, wrt="start")
     (body,) = [part for part in text.split("array.map") if "window" in part]
     assert body.count("arith.mulf") == 6
+
+
+@pytest.mark.parametrize("function", [advected, loops])
+def test_the_gradient_beside_a_product_has_the_same_bits(function: Any) -> None:
+    start = np.random.default_rng(6).uniform(0.2, 0.9, 77)
+    f = mutad.compile(function, grad=True)
+    _, gradient, _ = f.value_grad_hvp(start, 0.1, 5, direction=np.cos(start))
+    np.testing.assert_array_equal(gradient, f.grad(start, 0.1, 5))
