@@ -164,7 +164,7 @@ class Library(str):
         made._methods, made._loaded = self._methods, self._loaded
         made._code, made._source, made._support = self._code, self._source, self._support
         made._addresses, made._entries = entries.addresses, (entries, entries.loaded)
-        made.whole, made.shorter, made.products = self.whole, self.shorter, self.products
+        made.whole, made.shorter, made.shared = self.whole, self.shorter, self.shared
         return made
 
     def function(self, kind: str, link: Any, doc: str, name: str = "") -> Callable[..., Any]:
