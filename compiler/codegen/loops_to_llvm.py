@@ -28,6 +28,7 @@ from ..analysis.independence import Independence
 from ..analysis.nest_proofs import NestProofs, all_of, has_whole_array_work
 from ..rules import is_whole_array
 from ..rules.math import is_transcendental
+from .batched_calls import Batch, batches_of
 from .cold_copies import CHECKED, SMALL, write_apart
 from .entries.conditions import EntryConditions
 from .kernel_state import Descriptor, KernelState, memory_type
@@ -71,6 +72,10 @@ class LoopWriter(ABC):
     @abstractmethod
     def emit(self, op: Operation) -> None:
         """Write one op."""
+
+    @abstractmethod
+    def emit_batch(self, batch: Batch) -> None:
+        """Write several ops as one call."""
 
     @abstractmethod
     def within(self, state: KernelState, write: Callable[[], None]) -> None:
@@ -403,9 +408,11 @@ class LoopWriter(ABC):
             self.declare_scopes(op)
         mark = self.mark(op.body.block)
         whole = vectors or self.state.scalar_only or self.state.fastmath
-        for inner in op.body.block.ops if whole else runs_of(op.body.block):
+        for inner in batches_of(self.state, op.body.block.ops if whole else runs_of(op.body.block)):
             if isinstance(inner, Run):
                 emit_run(self.state, inner)
+            elif isinstance(inner, Batch):
+                self.emit_batch(inner)
             elif not isinstance(inner, array.YieldOp):
                 self.emit(inner)
         self.release(mark)

@@ -260,7 +260,7 @@ def test_functions_of_a_recurrence_have_no_vector_versions() -> None:
     def chain(x):
         s = 0.5
         for i in range(x.size):
-            s = math.sin(s) * x[i]
+            s = math.exp(s) * x[i]
         return s
 
     compiled = mutad.compile(chain, grad=True, opt=3)
@@ -268,9 +268,8 @@ def test_functions_of_a_recurrence_have_no_vector_versions() -> None:
         compiled.inspect("llvm", np.ones(9), wrt="x"),
         compiled.inspect("llvm", np.ones(9)),
     )
-    version = "mutad_sin" if "@mutad_sin(" in gradient else "sin"
-    for code, name, in_chain in ((gradient, version, False), (primal, "sin", True)):
-        groups = re.findall(rf"call double @{name}(?:_alone)?\(.*\) (#\d+)", code)
+    for code, in_chain in ((gradient, False), (primal, True)):
+        groups = re.findall(r"call double @(?:mutad_)?exp(?:_alone)?\(.*\) (#\d+)", code)
         assert groups
         found = {
             "vector-function-abi-variant" in line
