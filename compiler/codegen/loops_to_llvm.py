@@ -242,9 +242,11 @@ class LoopWriter(ABC):
         )
         self.bind_carried(op.body_carried, op, moving, list(loop.values))
         self.begin_iteration(op, loop.counter)
-        around, state.side_by_side = state.side_by_side, side_by_side
+        around = state.side_by_side, state.recurrent
+        waits = leaf and (facts.chained or is_recurrence(op))
+        state.side_by_side, state.recurrent = side_by_side, waits
         self.loop_body(op, vectors=leaf and facts.parallel and may_be_vector_code(op))
-        state.side_by_side = around
+        state.side_by_side, state.recurrent = around
         self.state.group = ""
         if not leaf:
             self.poll_iteration(op)
