@@ -63,8 +63,8 @@ def call_libm(
 
     The gradient within a budget has other loops, and the same bits. Where it is certain that LLVM may not
     vectorize, there are no vector versions, for LLVM would pair calls of straight code; functions of our own
-    are inlined there, in the loops of any code if they are faster than libm's. Some powers by a constant LLVM
-    writes as products, or as other functions.
+    are inlined there, in any code where iterations wait for each other if they are faster than libm's. Some
+    powers by a constant LLVM writes as products, or as other functions.
     """
     symbol = function if type_ == "double" else f"{function}f"
     known = all(a.startswith("0x") for a in args)  # LLVM computes it
@@ -101,12 +101,10 @@ def call_libm(
 
 
 def is_faster_alone(state: KernelState, symbol: str) -> bool:
-    """Whether one of ours is to be inlined here, whose last bits are free: in a loop that stays scalar.
-
-    Elsewhere the code would be larger for a single call.
+    """Whether one of ours is to be inlined here, whose last bits are free: what waits for it is the next
+    iteration. Elsewhere calls of libm overlap.
     """
-    in_loop = state.side_by_side is False and state.text.depth > 0
-    return in_loop and symbol in own_math.FASTER_ALONE
+    return state.recurrent and symbol in own_math.FASTER_ALONE
 
 
 def is_rewritten(args: Sequence[str], fast: str) -> bool:
