@@ -95,8 +95,7 @@ def pays(state: KernelState, op: Operation) -> bool:
     function = FUNCTIONS.get(type(op))
     if function is None or not isinstance(op.results[0].type, Float64Type):
         return False
-    free = state.recurrent and function in own_math.FASTER_TOGETHER
-    if not (state.in_vectors or free):
+    if not (state.in_vectors or function in own_math.FASTER_TOGETHER):
         return False
     found = vector_math.variants(function, state.features)
     return bool(found) and own_math.is_own(found[-1][0])
