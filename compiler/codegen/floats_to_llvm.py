@@ -11,6 +11,10 @@ computes the same numbers wherever it stands: in a loop, or in the function of a
 
 from __future__ import annotations
 
+import struct
+from fractions import Fraction
+from math import inf
+
 from xdsl.dialects import arith, memref, vector
 from xdsl.ir import Operation, SSAValue
 
@@ -71,7 +75,8 @@ def quotient(state: KernelState, op: Operation, args: list[str]) -> str:
         return written_product(state, op, args[0], float_of(1.0 / known, op.results[0].type))
     by = constant_float(divisor) if "fma" in state.features and not state.fastmath else None
     if by is not None and is_odd(by, value_type(number)):
-        return corrected(state, op, args[0], by)
+        waits = state.recurrent and value_type(op.results[0].type) == "double"
+        return (in_two_parts if waits else corrected)(state, op, args[0], by)
     return float_binary("fdiv")(state, op, args)
 
 
@@ -98,6 +103,41 @@ def corrected(state: KernelState, op: Operation, value: str, divisor: float) -> 
     )
     wrong = text.value(f"fcmp one {type_} {rest}, {float_of(0.0, result)}")
     return text.value(f"select {truth_type(result)} {wrong}, {type_} {nearest}, {type_} {near}")
+
+
+LEAST_IN_PARTS = 2.0**-800
+"""Of smaller numbers the product with the second part has too few digits."""
+
+
+def in_two_parts(state: KernelState, op: Operation, value: str, divisor: float) -> str:
+    """The same, in the time of two products: see Note [Quotients by constants].
+
+    Zeros, infinities, NaNs, and numbers too small are divided, in a cold block: that is more to do, and
+    less to wait for.
+    """
+    text, first = state.text, 1.0 / divisor
+    second = float(1 / Fraction(divisor) - Fraction(first))
+    fma = state.intrinsic("llvm.fma.f64", "double", "double, double, double")
+    fabs = state.intrinsic("llvm.fabs.f64", "double", "double")
+    size = text.value(f"bitcast double {text.value(f'call double @{fabs}(double {value})')} to i64")
+    least, infinite = (bits_of(number) for number in (LEAST_IN_PARTS, inf))
+    beyond = text.value(f"sub i64 {size}, {least}")
+    odd = text.value(f"icmp uge i64 {beyond}, {infinite - least}")
+    weights = text.metadata.node('!"branch_weights", i32 1, i32 1048575')
+    rest = text.value(f"fmul double {value}, {float_text(second, 'double')}")
+    factor = float_text(first, "double")
+    found = text.value(f"call double @{fma}(double {value}, double {factor}, double {rest})")
+    before, cold, on = text.block, text.label("divided"), text.label("on")
+    text.do(f"br i1 {odd}, label %{cold}, label %{on}, !prof {weights}")
+    with text.in_cold(cold):
+        exact = text.value(f"fdiv double {value}, {float_text(divisor, 'double')}")
+        text.branch(on)
+    text.start(on)
+    return text.value(f"phi double [ {found}, %{before} ], [ {exact}, %{cold} ]")
+
+
+def bits_of(number: float) -> int:
+    return int.from_bytes(struct.pack("<d", number), "little")
 
 
 def sum_(state: KernelState, op: Operation, args: list[str]) -> str:
@@ -278,5 +318,10 @@ def compare_floats(state: KernelState, op: Operation, args: list[str]) -> str:
 #   last of which are 1, so that d m, d being odd, has as many or more. Hence x/d is at least u/(4d) > 1.6 u e
 #   away from m, and q + r z on the same side of it.
 # - r is 0 for zeros, whose sign q has, and NaN for infinities and NaNs: there q is the quotient.
+#
+# With y = RN(1/d - z) it is RN(x z + RN(x y)), too, where no product is too small to be normal: y is at
+# least 2^-154 (1 - d z is a multiple of the unit of z's last digit, and not 0) and at most e z, off by e^2 z;
+# so the second product is off by 2 e^2 z |x| (1 + e) < 2 u e (1 + e)^2, less than u/(4d). That waits for one
+# product less, and for no comparison. It needs another way for infinities, and zeros, whose sign it may lose.
 #
 # Even divisors are kept: three times the least number, divided by 6, is halfway.

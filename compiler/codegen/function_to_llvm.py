@@ -28,6 +28,7 @@ from . import vector_math
 from .activation_calls import begin, lower_activation, lower_too_deep
 from .alias_scopes import AliasScopes
 from .array_to_loops import lower_map
+from .batched_calls import Batch, write_batch
 from .checks_to_llvm import CHECK_OPS
 from .cold_copies import RAISING, write_apart
 from .debug_info import DebugInfo, Subject, around
@@ -213,10 +214,20 @@ class KernelWriter(LoopWriter):
     def emit(self, op: Operation) -> None:
         if self.state.debug is None:
             self.write_op(op)
-            return
+        else:
+            self.tagged(self.state.debug, op, lambda: self.write_op(op))
+
+    def emit_batch(self, batch: Batch) -> None:
+        if self.state.debug is None:
+            write_batch(self.state, batch)
+        else:
+            self.tagged(self.state.debug, batch.ops[0], lambda: write_batch(self.state, batch))
+
+    def tagged(self, debug: DebugInfo, op: Operation, write: Callable[[], None]) -> None:
+        """Write what has the place of an op in the source."""
         text, before = self.text, self.text.tag
-        text.tag = self.state.debug.at(op.location) or before
-        self.write_op(op)
+        text.tag = debug.at(op.location) or before
+        write()
         text.tag = before
 
     def write_op(self, op: Operation) -> None:

@@ -230,6 +230,8 @@ class KernelState:
     side_by_side: bool | None = False
     """Within a loop of which LLVM may compute several iterations at once, with vector functions. None: that
     depends on what LLVM unrolls."""
+    recurrent: bool = False
+    """Within a loop each iteration of which waits for a number of the one before."""
     plain: bool = False
     """Within a run whose results are looked at (`unguarded_runs`): zeros are not strong."""
 

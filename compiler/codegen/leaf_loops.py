@@ -136,6 +136,11 @@ def are_side_by_side(loop: array.LoopOp, facts: LeafFacts) -> bool:
     )
 
 
+def is_recurrence(loop: array.LoopOp) -> bool:
+    """Whether a cell carries more than a sum from one iteration to the next."""
+    return any(role.name == "carried" for role in roles(loop).values())
+
+
 def may_be_narrow(loop: array.LoopOp, facts: LeafFacts, fastmath: bool) -> bool:
     """Whether LLVM may be told how wide the loop's vectors are.
 

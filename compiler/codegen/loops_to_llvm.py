@@ -28,6 +28,7 @@ from ..analysis.independence import Independence
 from ..analysis.nest_proofs import NestProofs, all_of, has_whole_array_work
 from ..rules import is_whole_array
 from ..rules.math import is_transcendental
+from .batched_calls import Batch, batches_of
 from .cold_copies import CHECKED, SMALL, write_apart
 from .entries.conditions import EntryConditions
 from .kernel_state import Descriptor, KernelState, memory_type
@@ -35,6 +36,7 @@ from .leaf_loops import (
     LeafFacts,
     are_side_by_side,
     is_bounded_by_memory,
+    is_recurrence,
     leaf_facts,
     may_be_narrow,
     only_adds_in_order,
@@ -71,6 +73,10 @@ class LoopWriter(ABC):
     @abstractmethod
     def emit(self, op: Operation) -> None:
         """Write one op."""
+
+    @abstractmethod
+    def emit_batch(self, batch: Batch) -> None:
+        """Write several ops as one call."""
 
     @abstractmethod
     def within(self, state: KernelState, write: Callable[[], None]) -> None:
@@ -237,9 +243,11 @@ class LoopWriter(ABC):
         )
         self.bind_carried(op.body_carried, op, moving, list(loop.values))
         self.begin_iteration(op, loop.counter)
-        around, state.side_by_side = state.side_by_side, side_by_side
+        around = state.side_by_side, state.recurrent
+        waits = leaf and (facts.chained or is_recurrence(op))
+        state.side_by_side, state.recurrent = side_by_side, waits
         self.loop_body(op, vectors=leaf and facts.parallel and may_be_vector_code(op))
-        state.side_by_side = around
+        state.side_by_side, state.recurrent = around
         self.state.group = ""
         if not leaf:
             self.poll_iteration(op)
@@ -403,9 +411,11 @@ class LoopWriter(ABC):
             self.declare_scopes(op)
         mark = self.mark(op.body.block)
         whole = vectors or self.state.scalar_only or self.state.fastmath
-        for inner in op.body.block.ops if whole else runs_of(op.body.block):
+        for inner in batches_of(self.state, op.body.block.ops if whole else runs_of(op.body.block)):
             if isinstance(inner, Run):
                 emit_run(self.state, inner)
+            elif isinstance(inner, Batch):
+                self.emit_batch(inner)
             elif not isinstance(inner, array.YieldOp):
                 self.emit(inner)
         self.release(mark)

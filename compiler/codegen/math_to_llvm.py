@@ -9,7 +9,7 @@ from math import frexp
 from xdsl.ir import Operation
 
 from ...dialects import special
-from . import gamma, one_version, vector_math
+from . import gamma, one_version, own_math, vector_math
 from .kernel_state import KernelState, value_type
 from .llvm_text import integer
 from .scalar_text import Rule, fast_flags, float_text
@@ -62,21 +62,23 @@ def call_libm(
     """A call that LLVM may vectorize; in gradients its bits do not depend on whether it does.
 
     The gradient within a budget has other loops, and the same bits. Where it is certain that LLVM may not
-    vectorize, there are no vector versions, for LLVM would pair calls of straight code; functions of our own
-    are inlined there. Some powers by a constant LLVM writes as products, or as other functions.
+    vectorize, there are no vector versions, for LLVM would pair calls of straight code. Functions of our own
+    are called in any code where iterations wait for each other, if they are faster than libm's. Some powers
+    by a constant LLVM writes as products, or as other functions.
     """
     symbol = function if type_ == "double" else f"{function}f"
     known = all(a.startswith("0x") for a in args)  # LLVM computes it
     found = () if known else vector_math.variants(symbol, state.features)
-    inlined, convention = False, ""
-    if found and state.in_vectors and not (function == "pow" and is_rewritten(args, fast)):
-        single = None if state.side_by_side else one_version.alone(state, symbol, found)
-        if single is not None:
-            symbol, found, inlined = single, (), True
-        else:
-            convention = one_version.convention(state, found)
-            symbol, found = one_version.calls(state, symbol, type_, found)
-            found = found if state.side_by_side else ()
+    versioned = found and not (function == "pow" and is_rewritten(args, fast))
+    ours = versioned and (state.in_vectors or is_faster_alone(state, symbol, found))
+    single = one_version.alone(state, symbol, found) if ours and not state.side_by_side else None
+    convention = ""
+    if single is not None:
+        symbol, found = single, ()
+    elif ours:
+        convention = one_version.convention(state, found)
+        symbol, found = one_version.calls(state, symbol, type_, found)
+        found = found if state.side_by_side else ()
     else:
         parameters = ", ".join([type_] * len(args))
         state.declare(symbol, f"declare {type_} @{symbol}({parameters})", "libm")
@@ -84,7 +86,7 @@ def call_libm(
             found = tuple(version for version in found if version[1] > PAIR)
         found = one_version.provided(state, symbol, type_, found)
     attributes = "nounwind willreturn memory(none)"
-    if inlined:
+    if single is not None:
         attributes = f"alwaysinline {attributes}"
     if found:
         state.last_bits = state.last_bits.more(calls=1)
@@ -93,6 +95,14 @@ def call_libm(
     return state.text.value(
         f"call{fast} {convention}{type_} @{symbol}({shown}) {state.attribute_group(attributes)}"
     )
+
+
+def is_faster_alone(state: KernelState, symbol: str, found: one_version.Versions) -> bool:
+    """Whether one of ours is called where last bits are free: what waits for it is the next iteration.
+    Elsewhere calls of libm overlap.
+    """
+    waits = state.recurrent and not state.side_by_side
+    return waits and symbol in own_math.FASTER_ALONE and own_math.is_own(found[-1][0])
 
 
 def is_rewritten(args: Sequence[str], fast: str) -> bool:

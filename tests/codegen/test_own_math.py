@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import re
 from functools import cache
 
@@ -189,3 +190,46 @@ def test_programs_take_them() -> None:
         assert f"@{own_math.PREFIX}{name}(<8 x double> %" in optimized
     np.testing.assert_allclose(function(x), waves(x), rtol=1e-14)
     mutad.check_gradient(function, x)
+
+
+def chain(x: np.ndarray, state: float) -> float:
+    for i in range(x.size):
+        state = (
+            math.sin(state) + math.cos(x[i] * state) + math.tanh(state) * math.expm1(-abs(state))
+        )
+    return state
+
+
+def roots_apart(x: float) -> float:
+    while abs(math.sin(x)) > 1e-12:
+        x -= math.tan(x)
+    return x
+
+
+def once(x: float) -> float:
+    return math.sin(x)
+
+
+@pytest.mark.skipif("avx512vl" not in (chosen() or host()).features, reason="code without AVX-512")
+def test_loops_that_stay_scalar_inline_those_that_are_faster_alone() -> None:
+    x = DRAWN.uniform(-3.0, 3.0, 200)
+    f = mutad.compile(chain, cache=False)
+    text = f.inspect("llvm-opt", x, 0.5)
+    assert not re.search(r"call .*@(tanh|expm1|mutad_\w+_alone)\(", text)
+    assert "_ZGV" not in text  # nothing that no loop calls
+    assert f(x, 0.5) == pytest.approx(chain(x, 0.5), rel=1e-9)
+    assert mutad.compile(roots_apart, cache=False)(3.0) == pytest.approx(math.pi, rel=1e-15)
+
+
+def test_their_large_and_special_numbers() -> None:
+    f = mutad.compile(chain, cache=False)
+    for x in ([1e300], [1e18, -(2.0**21)], [float("nan")], [0.0, -0.0, 5e-324]):
+        np.testing.assert_allclose(f(np.array(x), 0.5), chain(np.array(x), 0.5), rtol=1e-12)
+    with pytest.raises(ValueError, match="math domain error"):
+        f(np.array([np.inf]), 0.5)
+
+
+def test_a_call_outside_of_loops_is_libms() -> None:
+    f = mutad.compile(once, cache=False)
+    assert "@sin(double" in f.inspect("llvm", 0.3)
+    assert f(0.3) == math.sin(0.3)

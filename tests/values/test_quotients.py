@@ -96,6 +96,43 @@ def test_scalars_and_loops() -> None:
     assert mutad.compile(run)(x) == run(x)
 
 
+def in_a_chain(program: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The quotients in a loop whose iterations wait for each other."""
+
+    def run(x):
+        out = np.empty_like(x)
+        last = 0.0
+        for i in range(x.size):
+            last = program(x[i] if last != 0.1234567 else 0.0)
+            out[i] = last
+        return out
+
+    return run
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_in_loops_that_wait_for_each_other(program: Callable[[Any], Any]) -> None:
+    r = np.random.default_rng(3)
+    any_ = r.integers(0, 1 << 64, 200_000, dtype=np.uint64).view(np.float64)
+    edges = np.array([2.0**-800, 2.0**-1022, 1.7976931348623157e308, *SPECIAL])
+    y = r.integers(200 << 52, 2040 << 52, 200_000, dtype=np.uint64).view(np.float64)
+    with np.errstate(all="ignore"):
+        divisor = 1.0 / program(np.ones(1))[0]
+        edges = np.concatenate([edges, np.nextafter(edges, 0.0), np.nextafter(edges, np.inf)])
+        x = y * divisor  # the middle of two quotients is near
+        halves = (y + np.nextafter(y, np.inf)) * (divisor / 2)
+        found = [x, halves, np.nextafter(x, np.inf), np.nextafter(x, -np.inf)]
+        x = np.concatenate([any_, edges, -edges, *found])
+        expected = program(x)
+    run = mutad.compile(in_a_chain(program), cache=False)
+    mine, numbers = run(x), ~np.isnan(expected)
+    np.testing.assert_array_equal(mine, expected)
+    np.testing.assert_array_equal(np.signbit(mine[numbers]), np.signbit(expected[numbers]))
+    has = "fma" in (target.chosen() or llvm_module.host()).features
+    kept = program in (by_6, by_a_half)
+    assert ("label %divided" in run.inspect("llvm", x)) == (has and not kept)
+
+
 def test_no_division_is_left_where_products_can_be_contracted() -> None:
     text = mutad.compile(by_3).inspect("llvm", np.ones(3))
     has = "fma" in (target.chosen() or llvm_module.host()).features
