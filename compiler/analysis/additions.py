@@ -24,8 +24,7 @@ def additions_in(
 ) -> set[Operation]:
     """The loads and stores of statements `a[i] += x` whose additions may be reordered.
 
-    Nothing else is stored to the array between the load and the store. (An array without axes is a number, as
-    a cell is: a step within a budget is handed the cells of its loop as such arrays.)
+    Nothing else is stored to the array between the load and the store.
     """
     found: set[Operation] = set()
     for block in (b for op in every_op(loop) for r in op.regions for b in r.blocks):
@@ -33,7 +32,7 @@ def additions_in(
         for op in block.ops:
             if op.regions or is_opaque(op):
                 loaded.clear()
-            elif isinstance(op, memref.LoadOp) and op.indices and not is_cell(op.memref):
+            elif isinstance(op, memref.LoadOp) and not is_cell(op.memref):
                 loaded[place_of(op)] = op
             elif isinstance(op, memref.StoreOp):
                 last = loaded.get(place_of(op))

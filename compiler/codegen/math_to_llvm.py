@@ -63,8 +63,8 @@ def call_libm(
 
     The gradient within a budget has other loops, and the same bits. Where it is certain that LLVM may not
     vectorize, there are no vector versions, for LLVM would pair calls of straight code. Functions of our own
-    are called in any code where iterations wait for each other, if they are faster than libm's. Some powers
-    by a constant LLVM writes as products, or as other functions.
+    are inlined there, in any code where iterations wait for each other if they are faster than libm's. Some
+    powers by a constant LLVM writes as products, or as other functions.
     """
     symbol = function if type_ == "double" else f"{function}f"
     known = all(a.startswith("0x") for a in args)  # LLVM computes it
@@ -72,13 +72,12 @@ def call_libm(
     versioned = found and not (function == "pow" and is_rewritten(args, fast))
     ours = versioned and (state.in_vectors or is_faster_alone(state, symbol, found))
     single = one_version.alone(state, symbol, found) if ours and not state.side_by_side else None
-    convention = ""
     if single is not None:
         symbol, found = single, ()
     elif ours:
-        convention = one_version.convention(state, found)
-        symbol, found = one_version.calls(state, symbol, type_, found)
-        found = found if state.side_by_side else ()
+        symbol, found = one_version.calls(
+            state, symbol, type_, found, side_by_side=bool(state.side_by_side)
+        )
     else:
         parameters = ", ".join([type_] * len(args))
         state.declare(symbol, f"declare {type_} @{symbol}({parameters})", "libm")
@@ -93,12 +92,12 @@ def call_libm(
         attributes += f" {vector_math.attribute(symbol, found)}"
     shown = ", ".join(f"{type_} {a}" for a in args)
     return state.text.value(
-        f"call{fast} {convention}{type_} @{symbol}({shown}) {state.attribute_group(attributes)}"
+        f"call{fast} {type_} @{symbol}({shown}) {state.attribute_group(attributes)}"
     )
 
 
 def is_faster_alone(state: KernelState, symbol: str, found: one_version.Versions) -> bool:
-    """Whether one of ours is called where last bits are free: what waits for it is the next iteration.
+    """Whether one of ours is to be inlined where last bits are free: what waits for it is the next iteration.
     Elsewhere calls of libm overlap.
     """
     waits = state.recurrent and not state.side_by_side

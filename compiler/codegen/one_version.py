@@ -14,10 +14,9 @@ others. One number goes through it in the first lane, and so do narrower vectors
     }
 
 This costs about as much as the scalar version does, and half as much again where each call waits for the one
-before: a function of our own is written for a single number. None of them is inlined: the loop vectorizer
-knows them by name. They are in a library that the process has once (`shared_code`).
-
-Libraries ahead of time have functions of their own. There one of ours for a single number is inlined.
+before: there a function of our own is written for a single number, and inlined. The others are not inlined:
+the loop vectorizer knows them by name. They are in a library that the process has once (`shared_code`);
+libraries ahead of time have functions of their own.
 """
 
 from __future__ import annotations
@@ -38,26 +37,25 @@ Versions = tuple[tuple[str, int], ...]
 """Symbols, and the lanes of each."""
 
 
-def calls(state: KernelState, symbol: str, type_: str, versions: Versions) -> tuple[str, Versions]:
-    """What to call instead of a libm function, and its vector versions; the last of `versions` is used.
+def calls(
+    state: KernelState, symbol: str, type_: str, versions: Versions, *, side_by_side: bool
+) -> tuple[str, Versions]:
+    """What to call instead of a libm function, and the vector versions of calls that may be side by side; the
+    last of `versions` is used.
 
     LLVM must not drop a parameter that is the same constant in all calls: the vector versions have it.
     """
-    alone = f"mutad_{symbol}"
-    if define(state, alone, 1, versions[-1], type_, symbol):
-        state.kept_alive.append(alone)
-    return alone, alike(state, symbol, type_, versions)
-
-
-def convention(state: KernelState, versions: Versions) -> str:
-    """How the version for one number is called."""
-    return own_math.convention(versions[-1][0], state.features) if state.shares else ""
+    single = f"mutad_{symbol}"
+    if define(state, single, 1, versions[-1], type_, symbol):
+        state.kept_alive.append(single)
+    if not side_by_side and state.shares:
+        return single, ()
+    found = alike(state, symbol, type_, versions)
+    return single, found if side_by_side else ()
 
 
 def alone(state: KernelState, symbol: str, versions: Versions) -> str | None:
-    """One of our functions for a single number, to be inlined; None for one of others, or a library's."""
-    if state.shares:
-        return None
+    """One of our functions for a single number, to be inlined; None for one of others."""
     name = f"mutad_{symbol}_alone"
     if name in state.functions or own_math.define_narrow(state, name, 1, versions[-1][0]):
         return name
@@ -100,9 +98,7 @@ def define(
     if name in state.functions or name in state.declarations:
         return False
     if state.shares:
-        share(
-            state, name, lanes, type_, symbol, convention(state, (version,)) if lanes == 1 else ""
-        )
+        share(state, name, lanes, type_, symbol)
         return True
     wide = state.in_vectors and is_wide(state.features)
     if lanes > PAIR and not wide and own_math.define_narrow(state, name, lanes, version[0]):
@@ -129,13 +125,11 @@ def declare(state: KernelState, name: str, lanes: int, type_: str, symbol: str) 
         state.kept_alive.append(name)
 
 
-def share(
-    state: KernelState, name: str, lanes: int, type_: str, symbol: str, convention: str = ""
-) -> None:
+def share(state: KernelState, name: str, lanes: int, type_: str, symbol: str) -> None:
     """Declare a version that is in a library of the process (`shared_code`)."""
     own = type_ if lanes == 1 else f"<{lanes} x {type_}>"
     parameters = ", ".join([own] * arity_of(symbol))
-    line = f"declare {convention}{own} @{name}({parameters}) nonlazybind nounwind willreturn memory(none)"
+    line = f"declare {own} @{name}({parameters}) nonlazybind nounwind willreturn memory(none)"
     state.declare_shared(name, line, "function", symbol)
 
 
@@ -147,11 +141,10 @@ def library(state: KernelState, symbol: str) -> list[str]:
     type_ = "float" if vector_math.is_single(symbol) else "double"
     versions = vector_math.variants(symbol, state.features)
     widest = versions[-1][0]
-    convention = own_math.convention(widest, state.features)
-    own_math.define_narrow(state, f"mutad_{symbol}", 1, widest, convention)
+    own_math.define_narrow(state, f"mutad_{symbol}", 1, widest)
     for name, lanes in renamed(versions):
         own_math.define_narrow(state, name, lanes, widest)
-    calls(state, symbol, type_, versions)
+    calls(state, symbol, type_, versions, side_by_side=True)
     return list(state.functions)
 
 

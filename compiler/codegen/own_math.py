@@ -10,7 +10,7 @@ small or special numbers, which are often what `np.where` leaves.
 
 where p interpolates at the Chebyshev nodes of that interval, behind 1/2: its error is 3e-17 of exp(r).
 
-- `exp` is within 1.7 ulp (libmvec's: 2.6). VSCALEFPD multiplies by 2^n, and rounds as it should.
+- `exp` is within 1.9 ulp (libmvec's: 2.6). VSCALEFPD multiplies by 2^n, and rounds as it should.
 - `tanh` is e / (e + 2) with e = exp(2|x|) - 1 = 2^n (exp(r) - 1) + (2^n - 1), within 2.8 ulp.
 - `log` is that of 2^k (1 + f), where VGETMANTPD has -1/4 <= f < 1/2, and with s = f / (2 + f) it is
 
@@ -330,20 +330,6 @@ def version(function: str, features: frozenset[str]) -> tuple[tuple[str, int], .
     return ((PREFIX + function, LANES),) if has else ()
 
 
-CALL_LIBM = ("sin", "cos")
-"""Those that call libm for large numbers."""
-
-
-def convention(symbol: str, features: frozenset[str]) -> str:
-    """How a version for one number is called in a library, if it is one of ours: it leaves registers alone.
-
-    A loop whose iterations wait for each other keeps its state in them. What itself calls C would have to
-    save all of them.
-    """
-    quiet = is_own(symbol) and symbol.removeprefix(PREFIX) not in CALL_LIBM
-    return "preserve_allcc " if quiet and "avx512vl" in features else ""
-
-
 def is_own(symbol: str) -> bool:
     return symbol.startswith(PREFIX)
 
@@ -358,19 +344,17 @@ def define(state: KernelState, symbol: str) -> bool:
     return True
 
 
-def define_narrow(
-    state: KernelState, name: str, lanes: int, symbol: str, convention: str = ""
-) -> bool:
+def define_narrow(state: KernelState, name: str, lanes: int, symbol: str) -> bool:
     """Write one of ours for fewer lanes, with the same bits; False where the CPU lacks the instructions."""
     if not is_own(symbol) or "avx512vl" not in state.features:
         return False
     function = symbol.removeprefix(PREFIX)
-    state.functions[name] = written(state, name, function, lanes, convention)
+    state.functions[name] = written(state, name, function, lanes)
     return True
 
 
-def written(state: KernelState, name: str, function: str, lanes: int, convention: str = "") -> str:
-    registers, text = max(lanes, 2), text_of(name, function, lanes, convention)
+def written(state: KernelState, name: str, function: str, lanes: int) -> str:
+    registers, text = max(lanes, 2), text_of(name, function, lanes)
     for called, parameters in declared(registers).items():
         if f"@{called}(" in text:
             state.intrinsic(called, vector_of(registers), parameters)
@@ -379,7 +363,7 @@ def written(state: KernelState, name: str, function: str, lanes: int, convention
     return text
 
 
-def text_of(name: str, function: str, lanes: int = LANES, convention: str = "") -> str:
+def text_of(name: str, function: str, lanes: int = LANES) -> str:
     """It names the feature that it needs: LLVM aborts where it cannot select VSCALEFPD.
 
     One number goes through a vector of two.
@@ -395,6 +379,6 @@ def text_of(name: str, function: str, lanes: int = LANES, convention: str = "") 
     ending = [line.format(result) for line in ending]
     features = "+avx512f" if lanes == LANES else "+avx512f,+avx512vl"
     attributes = f'noinline nounwind willreturn memory(none) "target-features"="{features}"'
-    head = f"define internal {convention}{type_} @{name}({type_} {parameter}) {attributes} {{"
+    head = f"define internal {type_} @{name}({type_} {parameter}) {attributes} {{"
     end = f"  ret {type_} {'%first' if ending else result}"
     return "\n".join([head, "entry:", *lines.lines, *ending, end, "}"])

@@ -242,9 +242,7 @@ def calls_of_kernels(code: str, name: str) -> list[bool]:
     groups = dict(re.findall(r"^attributes (#\d+) = (.*)$", code, re.MULTILINE))
     found: list[bool] = []
     for kernel in re.findall(r"^define [^\n]* @kernel\w*\(.*?^}", code, re.MULTILINE | re.DOTALL):
-        calls = re.findall(
-            rf"call (?:preserve_allcc )?double @(?:mutad_)?{name}(_alone)?\(.*\) (#\d+)", kernel
-        )
+        calls = re.findall(rf"call double @(?:mutad_)?{name}(_alone)?\(.*\) (#\d+)", kernel)
         for alone, group in calls:
             found.append("vector-function-abi-variant" in groups[group])
             assert not (alone and found[-1])

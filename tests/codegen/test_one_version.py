@@ -45,7 +45,7 @@ class Texts:
         self.declarations[name] = f"declare {result} @{name}({arguments})"
 
 
-def elementwise(name: str, callee: str, lanes: int, arity: int, convention: str = "") -> str:
+def elementwise(name: str, callee: str, lanes: int, arity: int) -> str:
     """A function of addresses that calls one of vectors."""
     type_ = "double" if lanes == 1 else f"<{lanes} x double>"
     loads = [f"  %v{k} = load {type_}, ptr %p{k}, align 8" for k in range(arity)]
@@ -53,7 +53,7 @@ def elementwise(name: str, callee: str, lanes: int, arity: int, convention: str 
     parameters = ", ".join(f"ptr %p{k}" for k in range(arity))
     return "\n".join(
         [f"define void @{name}(ptr %out, {parameters}) {{", *loads,
-         f"  %r = call {convention}{type_} @{callee}({passed})",
+         f"  %r = call {type_} @{callee}({passed})",
          f"  store {type_} %r, ptr %out, align 8", "  ret void", "}"]
     )  # fmt: skip
 
@@ -63,7 +63,7 @@ def elementwise(name: str, callee: str, lanes: int, arity: int, convention: str 
 def test_every_width_has_the_same_bits(function: str) -> None:
     found = vector_math.variants(function, host().features)
     texts = Texts({}, {}, [], host().features)
-    alone, versions = one_version.calls(texts, function, "double", found)  # pyright: ignore[reportArgumentType]
+    alone, versions = all_of(texts, function, found)
     arity = 2 if function in vector_math.BINARY else 1
     compare(function, texts, [(alone, 1), *versions], arity)
 
@@ -76,7 +76,7 @@ def test_libraries_have_the_same_bits(function: str) -> None:
     library, kernel = (Texts({}, {}, [], host().features) for _ in range(2))
     kernel.shares = True
     names = one_version.library(library, function)  # pyright: ignore[reportArgumentType]
-    alone, versions = one_version.calls(kernel, function, "double", found)  # pyright: ignore[reportArgumentType]
+    alone, versions = all_of(kernel, function, found)
     assert kernel.shared == {("function", function)}
     assert sorted(names) == sorted(
         s for s, line in kernel.declarations.items() if "nonlazy" in line
@@ -86,20 +86,21 @@ def test_libraries_have_the_same_bits(function: str) -> None:
             library.functions[name].removeprefix("define internal ")
         )
     arity = 2 if function in vector_math.BINARY else 1
-    convention = one_version.convention(kernel, found)  # pyright: ignore[reportArgumentType]
-    compare(function, library, [(alone, 1), *versions], arity, convention)
+    compare(function, library, [(alone, 1), *versions], arity)
 
 
-def compare(
-    function: str, texts: Texts, callees: list[tuple[str, int]], arity: int, convention: str = ""
-) -> None:
+def all_of(
+    texts: Texts, function: str, found: one_version.Versions
+) -> tuple[str, one_version.Versions]:
+    """What is called for one number, and for several."""
+    return one_version.calls(texts, function, "double", found, side_by_side=True)  # pyright: ignore
+
+
+def compare(function: str, texts: Texts, callees: list[tuple[str, int]], arity: int) -> None:
     """The versions of so many lanes are the same function."""
     text = "\n".join(
         [*texts.declarations.values(), *texts.functions.values()]
-        + [
-            elementwise(f"run_{lanes}", callee, lanes, arity, convention if lanes == 1 else "")
-            for callee, lanes in callees
-        ]
+        + [elementwise(f"run_{lanes}", callee, lanes, arity) for callee, lanes in callees]
     )
     widest = callees[-1][1]
     rng = np.random.default_rng(1)

@@ -146,7 +146,7 @@ def test_compiled_products_take_it_where_it_is_faster(monkeypatch: pytest.Monkey
         return known.setdefault(symbol, made(symbol))
 
     monkeypatch.setattr(blas, "address_of", watched)
-    monkeypatch.setattr(entry_code, "_products", {})  # others may have loaded them
+    monkeypatch.setattr(entry_code, "_shared", {})  # others may have loaded them
 
     def layers(x, w):
         return np.tanh(x @ w) @ w.T
