@@ -14,9 +14,10 @@ others. One number goes through it in the first lane, and so do narrower vectors
     }
 
 This costs about as much as the scalar version does, and half as much again where each call waits for the one
-before: there a function of our own is written for a single number, and inlined. The others are not inlined:
-the loop vectorizer knows them by name. They are in a library that the process has once (`shared_code`);
-libraries ahead of time have functions of their own.
+before: there a function of our own is written for a single number, and inlined. (A call that is to preserve
+registers, `preserve_allcc`, would not do: LLVM 22 clears the upper lanes of a caller's vectors all the same.)
+The others are not inlined: the loop vectorizer knows them by name. They are in a library that the process has
+once (`shared_code`); libraries ahead of time have functions of their own.
 """
 
 from __future__ import annotations
