@@ -52,7 +52,7 @@ def batches_of(
     state: KernelState, items: Iterable[Run | Operation]
 ) -> Iterator[Run | Operation | Batch]:
     """The ops of a loop's body, those in no run with calls side by side, in an order that is as good."""
-    if state.side_by_side is not False or "avx512vl" not in state.features:
+    if not state.optimized or state.side_by_side is not False or "avx512vl" not in state.features:
         yield from items
         return
     pending: list[Operation] = []

@@ -101,7 +101,8 @@ class KernelWriter(LoopWriter):
             cpu = options.target or host()
             text = FunctionText(Metadata())
             state = KernelState(text, alias, options.fastmath, vector_math.features(cpu), memory)
-            state.in_vectors = options.opt >= 2 and is_derivative(function)
+            state.optimized = options.opt >= 2
+            state.in_vectors = state.optimized and is_derivative(function)
             state.debug = DebugInfo.of(state.metadata, subject) if subject else None
         else:
             state = beside.beside(alias)

@@ -232,6 +232,9 @@ class KernelState:
     depends on what LLVM unrolls."""
     recurrent: bool = False
     """Within a loop each iteration of which waits for a number of the one before."""
+    optimized: bool = False
+    """Functions of our own may take the place of libm's: at the levels of LLVM at which gradients have one
+    version of each (`in_vectors`), or they would have two."""
     plain: bool = False
     """Within a run whose results are looked at (`unguarded_runs`): zeros are not strong."""
 

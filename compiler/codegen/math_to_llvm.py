@@ -100,7 +100,7 @@ def is_faster_alone(state: KernelState, symbol: str, found: one_version.Versions
     """Whether one of ours is to be inlined where last bits are free: what waits for it is the next iteration.
     Elsewhere calls of libm overlap.
     """
-    waits = state.recurrent and not state.side_by_side
+    waits = state.optimized and state.recurrent and not state.side_by_side
     return waits and symbol in own_math.FASTER_ALONE and own_math.is_own(found[-1][0])
 
 
