@@ -160,12 +160,20 @@ class MatmulWriter(Elements):
     def is_plain(self, column: str, row: str) -> str:
         """Nothing to multiply, tiny, a dot product, or too large for BLAS's 32-bit sizes."""
         t = self.text
-        sizes = ("%n", "%k", "%m")
-        empty = [t.value(f"icmp eq i64 {s}, 0") for s in sizes]
-        tiny = self.all_of(*(t.value(f"icmp ule i64 {s}, {TINY}") for s in sizes))
-        short = self.all_of(column, *(t.value(f"icmp ule i64 {s}, {SHORT}") for s in ("%n", "%k")))
-        large = [t.value(f"icmp ugt i64 {s}, {INT_MAX}") for s in sizes]
-        return self.any_of(*empty, tiny, short, *large, self.all_of(column, row))
+        least, largest = (self.extreme(f, "%n", "%k", "%m") for f in ("umin", "umax"))
+        empty = t.value(f"icmp eq i64 {least}, 0")
+        tiny = t.value(f"icmp ule i64 {largest}, {TINY}")
+        large = t.value(f"icmp ugt i64 {largest}, {INT_MAX}")
+        rows = t.value(f"icmp ule i64 {self.extreme('umax', '%n', '%k')}, {SHORT}")
+        short = self.all_of(column, rows)
+        return self.any_of(empty, tiny, short, large, self.all_of(column, row))
+
+    def extreme(self, function: str, first: str, *others: str) -> str:
+        """The least or the largest of sizes."""
+        called = self.state.intrinsic(f"llvm.{function}.i64", "i64", "i64, i64")
+        for other in others:
+            first = self.text.value(f"call i64 @{called}(i64 {first}, i64 {other})")
+        return first
 
     # Plain loops.
 

@@ -20,14 +20,20 @@ class NarrowProduct(Elements):
     """
 
     def write(self, function: str) -> str:
-        """The whole function. It copies the row, whose own elements may be far from each other."""
+        """The whole function. It copies a row whose elements are far from each other."""
         t = self.text
-        row = t.alloca(f"[{NARROW} x {self.memory}]", "row")
-        k = t.begin_loop("%inner", (), "k")
-        self.store(
-            self.load(self.behind("%x", t.mul(k.counter, "%x0"))), self.behind(row, k.counter)
-        )
-        t.end_loop(k)
+        copy = t.alloca(f"[{NARROW} x {self.memory}]", "row")
+        beside = t.value("icmp eq i64 %x0, 1")
+        row = t.value(f"select i1 {beside}, ptr %x, ptr {copy}")
+        apart = t.value(f"select i1 {beside}, i64 0, i64 %inner")
+        k = t.begin_loop(apart, [("ptr", "%x")], "k")
+        self.store(self.load(k.values[0]), self.behind(copy, k.counter))
+        node = t.metadata.node
+        never = [
+            node('!"llvm.loop.vectorize.enable", i1 false'),
+            node('!"llvm.loop.unroll.disable"'),
+        ]
+        t.end_loop(k, [self.after(k.values[0], "%x0")], never)
         i = t.begin_loop("%outer")
         factor = self.load(self.behind("%y", t.mul(i.counter, "%y0")))
         begin = self.behind("%c", t.mul(i.counter, "%leading"))

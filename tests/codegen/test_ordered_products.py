@@ -115,3 +115,18 @@ def test_steps_within_a_budget_have_the_bits_of_blocks(size: int) -> None:
         strict=True,
     ):
         assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("level", LEVEL)
+@pytest.mark.parametrize("type_", DTYPES)
+def test_narrow_tiles_leave_alone_what_lies_beside_them(type_: str, level: str | None) -> None:
+    dtype, rng = DTYPES[type_], np.random.default_rng(4)
+    for n, k, m in [(3, 4, 5), (1, 130, 23), (9, 3, 17), (20, 2, 1)]:
+        b, c = (np.full((rows + 2, m + 40), np.nan, dtype) for rows in (k, n))
+        inside_b, inside_c = b[1 : k + 1, 1 : m + 1], c[1 : n + 1, 1 : m + 1]
+        a = rng.integers(-9, 9, (n, k)).astype(dtype)
+        inside_b[...] = rng.integers(-9, 9, (k, m))
+        inside_c[...] = 1
+        add(a, inside_b, inside_c, level)
+        assert np.array_equal(inside_c, 1 + a @ inside_b), (n, k, m)
+        assert np.isnan(c).sum() == c.size - n * m
