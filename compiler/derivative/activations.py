@@ -215,7 +215,8 @@ def stable_arguments(main: func.FuncOp, *, owned: bool) -> dict[str, set[int]]:
 
     Memory that `main` allocates counts as written where anything writes it. Where the caller may store to
     the arguments of `main` before the adjoint runs, they are not `owned`. What the step of a checkpointed
-    loop writes in no turn nobody writes before it is reversed (`checkpoint_loops`).
+    loop writes in no turn nobody writes before it is reversed (`checkpoint_loops`). A cell that such a step
+    is handed is on the stack of a function that may have returned by then: its record has the number.
     """
     private = private_functions(main.parent_op())
     functions = [main, *private.values()]
@@ -228,8 +229,11 @@ def stable_arguments(main: func.FuncOp, *, owned: bool) -> dict[str, set[int]]:
         for name, f in private.items()
     }
     for name, f in private.items():
+        arguments, is_step = f.body.block.args, activation.CHANGING in f.attributes
         stable[name] -= {
-            f.body.block.args[k].index for k in stable[name] if f.body.block.args[k] in written[f]
+            k
+            for k in stable[name]
+            if arguments[k] in written[f] or (is_step and is_cell(arguments[k]))
         }
 
     def holds(function: func.FuncOp, root: SSAValue) -> bool:
@@ -259,6 +263,10 @@ def stable_arguments(main: func.FuncOp, *, owned: bool) -> dict[str, set[int]]:
                         stable[call.target].discard(k)
                         changed = True
     return stable
+
+
+def is_cell(value: SSAValue) -> bool:
+    return isinstance(value.type, MemRefType) and not value.type.get_num_dims()
 
 
 def changing(step: func.FuncOp) -> list[int]:

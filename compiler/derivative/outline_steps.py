@@ -1,8 +1,9 @@
 """Make the body of a loop a private function, which is called once an iteration: see `checkpoint_loops`.
 
-An active float is passed in a cell, and read at each use, so that its cotangent is added up as in the loop
-itself. `overwritten` lists the arrays that the function writes after the loop, or in loops around it. Where
-steps only read such an array, they read a copy of it when they run again.
+An active float is in a cell from where it is computed, and is read at each use, in the loop, before and after
+it, so that its cotangent is added up in the order of the loop itself. `overwritten` lists the arrays that the
+function writes after the loop, or in loops around it, and in steps of steps all cells, which may be gone.
+Where steps only read such an array, they read a copy of it when they run again.
 
 A loop that may end early decides in its steps whether it goes on (`decide_in_body`). Before::
 
@@ -111,21 +112,21 @@ def outer_values(loop: array.LoopOp) -> Iterator[SSAValue]:
                 yield operand
 
 
-def scope_of(loop: array.LoopOp) -> Block:
-    """The body of the loop around this one, or of the function."""
-    above = loop.parent_op()
+def scope_of(block: Block) -> Block:
+    """The body of the loop around the branches that this block is of, or of the function."""
+    above = block.parent_op()
     while isinstance(above, scf.IfOp):
         above = above.parent_op()
     assert isinstance(above, array.LoopOp | func.FuncOp)
     return above.body.block
 
 
-def cell_for(type_: Attribute, loop: array.LoopOp, name: str) -> SSAValue:
-    """A cell that is there outside of all branches."""
+def cell_for(type_: Attribute, block: Block, loop: array.LoopOp, name: str) -> SSAValue:
+    """A cell for the block, which is there outside of all branches."""
     cell = memref.AllocaOp.get(type_, shape=[])
     cell.memref.name_hint = name
     cell.location = loop.location
-    scope = scope_of(loop)
+    scope = scope_of(block)
     assert scope.first_op is not None
     scope.insert_op_before(cell, scope.first_op)
     return cell.memref
@@ -139,7 +140,7 @@ def decide_in_body(loop: array.LoopOp) -> SSAValue | None:
     condition = loop.condition_block
     if condition is None:
         return None
-    cell = cell_for(i1, loop, "go")
+    cell = cell_for(i1, cast(Block, loop.parent), loop, "go")
     decided = memref.LoadOp.get(cell, [])
     ends = [decided, array.ConditionOp(decided.res)]
     before, zero = Block(), index_constant(0)
@@ -269,10 +270,12 @@ class Outline:
         private = private_functions(self.function.parent_op())
         list_effects([self.function, *private.values()], private)
         later = roots_written(list(ops_later(loop)), self.alias)
+        inner = isinstance(scope_of(cast(Block, loop.parent)).parent_op(), array.LoopOp)
         overwritten = [
             k
             for k, a in enumerate(self.operands[1:])
-            if isinstance(a.type, MemRefType) and not self.alias.roots(a).isdisjoint(later)
+            if isinstance(a.type, MemRefType)
+            and ((inner and rank_of(a) == 0) or not self.alias.roots(a).isdisjoint(later))
         ]
         loop.attributes[activation.OVERWRITTEN] = DenseArrayBase.from_list(i64, overwritten)
         writes = [k.value.data - 1 for k in call.writes or ()]
@@ -295,11 +298,17 @@ class Outline:
         return step
 
     def in_cell(self, value: SSAValue) -> SSAValue:
-        """A number in a cell of its own, before the loop."""
-        cell = cell_for(value.type, self.loop, f"{value.name_hint or 'value'}_cell")
+        """A number in a cell of its own, of which all read it."""
+        block, users = value_block(value), [use.operation for use in value.uses]
+        cell = cell_for(value.type, block, self.loop, f"{value.name_hint or 'value'}_cell")
         store = memref.StoreOp.get(value, cell, [])
         store.location = self.loop.location
-        cast(Block, self.loop.parent).insert_op_before(store, self.loop)
+        after = value.owner if isinstance(value.owner, Operation) else cell.owner
+        block.insert_op_after(store, cast(Operation, after))
+        for user in dict.fromkeys(users):
+            if not is_inside(cast(Block, user.parent), self.entry):
+                read = self.read_of(cell, value, user)
+                user.operands = [read if o is value else o for o in user.operands]
         return cell
 
     # What the body takes from outside.
@@ -361,6 +370,9 @@ class Outline:
         cell = self.cells.get(value)
         if cell is None:
             cell = self.cells[value] = self.take(self.in_cell(value))
+        return self.read_of(cell, value, user)
+
+    def read_of(self, cell: SSAValue, value: SSAValue, user: Operation) -> SSAValue:
         at = user
         while isinstance(above := at.parent_op(), array.MapOp):
             at = above

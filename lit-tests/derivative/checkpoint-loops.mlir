@@ -67,6 +67,51 @@ func.func @a_float_comes_in_a_cell(%u : memref<?xf64>, %k : f64, %n : index) {
   func.return
 }
 
+// So is it before the loop and after it: its cotangent has one order, that of the function.
+// CHECK-LABEL: @a_float_is_read_of_its_cell_everywhere(
+// CHECK:         memref.store %k, %k_cell[] : memref<f64>
+// CHECK:         %[[BEFORE:.*]] = memref.load %k_cell[]
+// CHECK-NEXT:    arith.mulf %[[BEFORE]], %[[BEFORE]]
+// CHECK:         activation.call @a_float_is_read_of_its_cell_everywhere_step(%i, %u, %k_cell
+// CHECK:         %[[AFTER:.*]] = memref.load %k_cell[]
+// CHECK-NEXT:    memref.store %[[AFTER]], %u
+func.func @a_float_is_read_of_its_cell_everywhere(%u : memref<?xf64>, %k : f64, %n : index) {
+  %c0 = arith.constant 0 : index
+  %square = arith.mulf %k, %k : f64
+  memref.store %square, %u[%c0] : memref<?xf64>
+  %trips = array.loop %i to %n do {
+    %x = memref.load %u[%c0] : memref<?xf64>
+    %y = arith.mulf %x, %k : f64
+    memref.store %y, %u[%c0] : memref<?xf64>
+    array.yield
+  }
+  memref.store %k, %u[%c0] : memref<?xf64>
+  func.return
+}
+
+// A cell of a function's own is there for all loops within loops.
+// CHECK-LABEL: @a_cell_stands_where_its_float_is_computed(
+// CHECK:         memref.store %k, %k_cell[] : memref<f64>
+// CHECK:         array.loop %i to %n do {
+// CHECK-NEXT:      activation.call @a_cell_stands_where_its_float_is_computed_step2(%i, %u, %k_cell
+func.func @a_cell_stands_where_its_float_is_computed(%u : memref<?xf64>, %k : f64, %n : index) {
+  %c0 = arith.constant 0 : index
+  %trips = array.loop %i to %n do {
+    %trips_1 = array.loop %j to %n do {
+      %m = memref.dim %u, %c0 : memref<?xf64>
+      array.map(%m) ins(%u : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+      ^bb0(%x : f64):
+        %y = arith.mulf %x, %k : f64
+        %z = arith.mulf %y, %x : f64
+        array.yield %z : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
 // What the loop permutes, the call is given as the loop has it.
 // CHECK-LABEL: @arrays_that_change_places
 // CHECK:         array.loop %i to %n carry(%a = %u : memref<?xf64>, %b = %v : memref<?xf64>) do {

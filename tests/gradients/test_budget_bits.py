@@ -137,6 +137,19 @@ def small_products(a: Array, x: Array, steps: int) -> float:
     return (x * x).sum()
 
 
+def handed_numbers(u: Array, c: Array, steps: int) -> float:
+    """A number that steps of steps read, and the function before and after them."""
+    total = 0.0
+    for i in range(steps):
+        h = c[i] * c[i]
+        total += h * u[0]
+        for _ in range(steps):
+            for k in range(u.size - 1):
+                u[k] = 0.9 * u[k + 1] * h + 0.1
+        total += h * u[1] * h
+    return total + (u * u).sum()
+
+
 def every_second(a: Array) -> Array:
     view = np.zeros([2 * n for n in a.shape])[tuple(slice(None, None, 2) for _ in a.shape)]
     view[...] = a
@@ -214,6 +227,13 @@ def test_so_has_that_of_programs_that_are_timed(name: str) -> None:
     given = program.make(SIZES[name])
     _, found = least_of(program.function, given, program.wrt, opt=3)
     assert found == outcome(compiled(program.function, None, 3), given, program.wrt)
+
+
+def test_steps_of_steps_have_the_numbers_of_the_loop() -> None:
+    """What the stack held of a step that has returned, its inner steps do not read."""
+    given = CHANCE.uniform(0.2, 0.9, 17), CHANCE.uniform(0.5, 1.1, 9), 9
+    _, found = least_of(handed_numbers, given, ("u", "c"), opt=1)
+    assert found == outcome(compiled(handed_numbers, None, 1), given, ("u", "c"))
 
 
 def test_a_step_of_a_loop_of_numbers_is_a_block() -> None:

@@ -44,9 +44,9 @@ def test_sweeps_within_the_least_budget(seed: int) -> None:
     check_least_budget(sweep_program(seed), opt=1)
 
 
-ONE_VERSION = (573, 654)
+ONE_VERSION = (573, 654, 1190)
 """Programs with functions in a branch, which LLVM vectorizes where nothing is saved; with loops that a step
-takes apart."""
+takes apart; and with cells that a step of a step is handed."""
 
 
 @pytest.mark.parametrize("seed", [*seeds_of("MUTAD_SWEEPS", IN_CI)[9::8], *ONE_VERSION])
