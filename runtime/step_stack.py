@@ -6,9 +6,8 @@ of their own. A loop that begins puts down a *head*, words of 8 bytes that say h
 its items, the last of which names the one below. So loops that come one after the other, and those within a
 step of another, take and give back memory in turn.
 
-A loop that begins while others wait to be reversed makes room: it takes from the one before it the items that
-this has kept last, as long as that saves steps (`make_room`). A loop that others follow begins with a restart
-state, and runs more steps again.
+A loop that begins while others wait to be reversed makes room: it takes the last items of the one before,
+while that saves steps (`make_room`). A loop that others follow begins with a restart state.
 
 A loop whose number of steps is unknown keeps the values of as many as there is room for. When there are
 more, it keeps states instead, one every so many steps. When these fill the room, every second is dropped.
@@ -34,8 +33,7 @@ CURSOR, END, LAST, LIMIT, BASE, WHOLE_END = 8, 16, *range(32, 64, WORD)
 last, what this scope may not pass (0 where that is the end), where all begins and where it ends. The first
 four are those of a tape."""
 FILE, FILE_END, FILE_PEAK = range(88, 112, WORD)
-"""Which file there is, by the context of the call, 0 for none; the first byte of it that is free, and how
-many it had at most."""
+"""Which file there is, by the context of the call, or 0; its first byte that is free; how many it had."""
 
 TOP, UNTIL, KIND, STEP, COPIES, COUNT, STATES, VALUES, SAVED, STATE, OWN = range(0, 88, WORD)
 """Words of a head, those that compiled code knows: the item on top; up to which step it is known what to do,
@@ -174,7 +172,9 @@ def make_room(
         kept = about(stack, n, state, full, all_of_it) if all_of_it >= need else FAR
         if kept <= cost(chosen):
             return
+    upper = get(stack + END)
     take_above(stack, before, chosen)
+    put(stack + END, upper)  # what the step has put there since is below what the items had
 
 
 def restarts(head: int) -> list[int]:

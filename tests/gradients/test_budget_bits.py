@@ -150,6 +150,19 @@ def handed_numbers(u: Array, c: Array, steps: int) -> float:
     return total + (u * u).sum()
 
 
+def copied_between(u: Array, v: Array, n: int, turns: int) -> float:
+    """Between loops of loops the step copies what the second reads, and the next turn overwrites."""
+    for _ in range(turns):
+        for _ in range(2):
+            for k in range(0, n, 2):
+                v[1 : 1 + n, 0] = np.tanh(v[k : k + n, 1 : n + 1] @ v[0:n, 0] / n)
+        for i in range(1, n - 1, 2):
+            for j in range(1, n):
+                low, high = u[j - 1 : j - 1 + n], u[i + 1 : i + 1 + n]
+                u[i + 1 : i + 1 + n] = 0.3 * (low + high) * v[j - 1 : j - 1 + n, 0] + 0.1
+    return (u * u).sum() + (v * v).sum()
+
+
 def every_second(a: Array) -> Array:
     view = np.zeros([2 * n for n in a.shape])[tuple(slice(None, None, 2) for _ in a.shape)]
     view[...] = a
@@ -234,6 +247,12 @@ def test_steps_of_steps_have_the_numbers_of_the_loop() -> None:
     given = CHANCE.uniform(0.2, 0.9, 17), CHANCE.uniform(0.5, 1.1, 9), 9
     _, found = least_of(handed_numbers, given, ("u", "c"), opt=1)
     assert found == outcome(compiled(handed_numbers, None, 1), given, ("u", "c"))
+
+
+def test_a_loop_that_takes_from_the_one_before_leaves_what_lies_between() -> None:
+    given = CHANCE.uniform(0.2, 0.9, 22), CHANCE.uniform(0.2, 0.9, (22, 22)), 9, 1
+    _, found = least_of(copied_between, given, ("u", "v"), opt=1)
+    assert found == outcome(compiled(copied_between, None, 1), given, ("u", "v"))
 
 
 def test_a_step_of_a_loop_of_numbers_is_a_block() -> None:
