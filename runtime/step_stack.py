@@ -42,20 +42,17 @@ are, -1 where that is unknown; how many items there are of each kind; the most t
 bytes of a state's item; what of a step's values its own loops have nothing to do with."""
 ROOM, PERIOD, COPIED, BEFORE, FOLLOWED, TURNED, FILED, FILED_STEP, AGAIN = range(88, 160, WORD)
 """The others: the bytes that the plan is for; every which step a state is kept; the bytes of the copies;
-where the stack ended before them; whether other loops follow; whether the reverse sweep has begun; where in
-the file the last state is, 0 for nowhere, and of which step; how many steps are run from the one that was
-fetched, and stays there."""
+where the stack ended before them; whether other loops follow; 1 if the reverse sweep has begun, before it
+where the stack will end then, if a loop took items; where in the file the last state is, or 0, and of which
+step; how many steps are run from the one that was fetched, and stays there."""
 HEAD_BYTES = 160
 ITEM_STEP, ITEM_RECORD, ITEM_END, ITEM_BYTES = 8, 16, 24, 32
 
 KEEP, STORE, RUN, WRITE = 1, 2, 3, 4
 """Kinds of what to do: to keep the values of steps; to keep the state, and then what the head says; to keep
 nothing; to keep the state in the file. 0 is what an error in here becomes."""
-NOMINAL = 1000
-"""What an unknown count is taken for."""
-PARTS = 8
-"""How many ways are tried to divide memory."""
-FAR = 1 << 62
+NOMINAL, PARTS, FAR = 1000, 8, 1 << 62
+"""What an unknown count is taken for; how many ways are tried to divide memory; behind all steps."""
 
 
 def get(address: int) -> int:
@@ -174,7 +171,8 @@ def make_room(
             return
     upper = get(stack + END)
     take_above(stack, before, chosen)
-    put(stack + END, upper)  # what the step has put there since is below what the items had
+    put(before + TURNED, max(get(before + TURNED), get(stack + END)))
+    put(stack + END, upper)  # until its turn: what the step has put there since is in between
 
 
 def restarts(head: int) -> list[int]:
@@ -415,6 +413,8 @@ def turn(stack: int, head: int) -> int:
     if get(head + COUNT) < 0:
         put(head + COUNT, get(head + STEP))
     count = get(head + COUNT)
+    if (upper := get(head + TURNED)) > 1:
+        put(stack + END, upper)
     put(head + TURNED, 1)
     if get(head + VALUES) < count and not get(head + COPIES):
         place_copies(stack, head)
