@@ -94,11 +94,12 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...dialects import array
+from ..rules.rule import rank_of
 from .block_rows import is_pure
 from .hoist_checks import Before, is_counted
 from .memory_effects import functions
@@ -168,10 +169,6 @@ def reads_what_stays(run: Run, analyses: Analyses) -> bool:
         and stored.isdisjoint(analyses.effects.roots(walk.base))
         for walk in walks
     )
-
-
-def rank_of(memref: SSAValue) -> int:
-    return len(memref.type.get_shape())  # pyright: ignore
 
 
 def unroll(loop: array.LoopOp) -> None:

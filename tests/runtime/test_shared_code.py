@@ -144,7 +144,10 @@ def test_functions_have_the_bits_of_their_text(function, options, compiled, monk
     if "opt" not in options:
         assert any('"function"' in how for how, _ in compiled)
     written = module_to_llvm.kernel_text
-    own = lambda *args, **how: written(*args, **{**how, "shares": False})  # noqa: E731
+
+    def own(*args, **how):
+        return written(*args, **{**how, "shares": False})
+
     monkeypatch.setattr(module_to_llvm, "kernel_text", own)
     compiled.clear()
     wanted = compile(function, grad=True, cache=False, **options).value_and_grad(x)
