@@ -264,7 +264,6 @@ OF_THE_LAST = (
 """Passes that run behind the last derivative alone."""
 
 BEFORE_ANOTHER: tuple[ModulePass, ...] = (
-    FactorCotangents(),  # as what runs a gradient alone does, which has the same bits for it
     *(one for one in OPTIMIZE if type(one) not in OF_THE_LAST),
     SplitMaps(),
 )

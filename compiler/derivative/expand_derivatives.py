@@ -50,8 +50,8 @@ from ..rules.table import float_constant
 from .forward import tangent_functions
 from .reverse import gradient_of, only_function
 
-Between = Callable[[ModuleOp], None]
-"""What simplifies the code of one derivative before the next is taken of it."""
+Simplify = Callable[[ModuleOp], None]
+"""What simplifies the code of a derivative."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,14 @@ class ExpandDerivatives(ModulePass):
         expand(op, self.saves)
 
 
-def expand(module: ModuleOp, saves: str, between: Between | None = None) -> None:
-    """Expand all `ad.derivative` of a module, and drop the private functions that are no longer called."""
-    expansion = Expansion(module, saves, between)
+def expand(
+    module: ModuleOp, saves: str, between: Simplify | None = None, factor: Simplify | None = None
+) -> None:
+    """Expand all `ad.derivative` of a module, and drop the private functions that are no longer called.
+
+    `factor` collects the terms of a gradient's cotangents; `between` runs before the next derivative is taken.
+    """
+    expansion = Expansion(module, saves, between, factor)
     while asked := list(expansion.pending()):
         for op in asked:
             expansion.expand(op)
@@ -89,7 +94,8 @@ class Expansion:
 
     module: ModuleOp
     saves: str
-    between: Between | None
+    between: Simplify | None
+    factor: Simplify | None
     made: dict[tuple[object, ...], Derived] = field(
         default_factory=dict[tuple[object, ...], Derived]
     )
@@ -134,6 +140,8 @@ class Expansion:
         derived = plain(scratch)
         if op.reverse is not None:
             derived = reversed_of(derived, active_of(op), self.saves)
+            if self.factor is not None:
+                self.factor(scratch)
         for direction in range(1, op.directions + 1):
             if self.between is not None:
                 self.between(scratch)

@@ -37,8 +37,9 @@ After::
       func.return
     }
 
-Runs before guards are dropped, on bodies as the reverse sweep wrote them: gradients with and without a budget
-have the same bodies there, and have the same bits for it. Partials are values here, however they are made.
+Runs right behind each reverse sweep, on bodies as that wrote them: a gradient has the same bits alone, within
+a budget, in a tangent of it, and where another function asks for it. Partials are values here, however they
+are made.
 
 Why it is as good: see the note at the end.
 

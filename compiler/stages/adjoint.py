@@ -72,7 +72,7 @@ def adjoint(c: Compilation) -> None:
             if r.mode == "tangent-alone":
                 c.run([KeepTangents(), RemoveDead()])
         case "reverse-hvp":
-            c.run([replace(reverse, adjoints=True), *between(c)])
+            c.run([replace(reverse, adjoints=True), *factored(c), *for_threads(c, BEFORE_ANOTHER)])
             symmetric = Symmetric(last_function(c.module))
             c.run([Reverse(r.options.plan, symmetric.differentiated)])
             symmetric.turn(last_function(c.module))
@@ -99,11 +99,11 @@ def cotangents_at_once(r: Request) -> int:
 
 def differentiate(c: Compilation, reverse: Reverse, module: ModuleOp) -> None:
     """The gradient of the module's function, or the tangent of that."""
-    c.run([reverse], module)
+    c.run([reverse, *factored(c)], module)
     if c.request.mode not in HESSIAN:
         return
     number_tapes(last_function(module))
-    c.run(between(c), module)
+    c.run(for_threads(c, BEFORE_ANOTHER), module)
     # Shadows are zero at first: their tangents are what the reverse sweep makes of them.
     finals = tuple(shadow_arguments(last_function(module)))
     c.run([Forward(reverse.active, finals, c.request.options.lanes)], module)
@@ -112,10 +112,10 @@ def differentiate(c: Compilation, reverse: Reverse, module: ModuleOp) -> None:
         mark_diagonal(module)
 
 
-def between(c: Compilation) -> list[ModulePass]:
-    """What runs between two derivatives. (What is sanitized tells of each partial where it comes from.)"""
-    passes, sanitize = for_threads(c, BEFORE_ANOTHER), c.request.options.sanitize
-    return [p for p in passes if not (sanitize and isinstance(p, FactorCotangents))]
+def factored(c: Compilation) -> list[ModulePass]:
+    """What runs on each reverse sweep as it was written, so that its cotangents have the same bits wherever it
+    runs. (What is sanitized tells of each partial where it comes from.)"""
+    return [] if c.request.options.sanitize else [FactorCotangents()]
 
 
 def within_budget(c: Compilation, reverse: Reverse) -> None:
@@ -187,7 +187,13 @@ def expand_derivatives(c: Compilation) -> None:
     if c.request.options.sanitize:
         watch(c.module.ops)
     with c.around(ExpandSimplified(saves), c.module):
-        expand(c.module, saves, lambda module: c.run(between(c), module))
+        passes = for_threads(c, BEFORE_ANOTHER)
+        expand(
+            c.module,
+            saves,
+            lambda module: c.run(passes, module),
+            lambda module: c.run(factored(c), module),
+        )
     if c.request.options.sanitize:
         c.run([SanitizeDerivatives()])
 

@@ -14,7 +14,6 @@ from ...dialects import activation
 from ..analysis.effects import is_private
 from ..compilation import Compilation
 from ..derivative.drop_guards import DropGuards
-from ..derivative.factor_cotangents import FactorCotangents
 from ..pass_order import FOR_KERNELS, OPTIMIZE, with_options
 from ..request import JOINT, RETRIED, WITHIN_BUDGETS
 from ..rules.calls import listed
@@ -28,9 +27,6 @@ from ..sizes.step_sizes import (
 from ..transforms.rotate_sums import RotateSums
 from .adjoint import expand_derivatives
 
-FACTORED = (*JOINT, "vjp")
-"""The modes that run the reverse sweep as it was written first, before any pass or another derivative."""
-
 X86 = ("x86_64", "AMD64")
 
 
@@ -38,8 +34,6 @@ def optimize(c: Compilation) -> None:
     r = c.request
     if r.mode == "primal":
         expand_derivatives(c)
-    if r.mode in FACTORED and not r.options.sanitize:
-        c.run([FactorCotangents()])
     if r.options.fastmath:
         c.run([DropGuards(unchecked=True)])
     elif r.mode in RETRIED and not (r.options.guards or r.options.sanitize or r.options.launched):

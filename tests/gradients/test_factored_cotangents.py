@@ -150,3 +150,15 @@ def test_the_gradient_beside_a_product_has_the_same_bits(function: Any) -> None:
     f = mutad.compile(function, grad=True)
     _, gradient, _ = f.value_grad_hvp(start, 0.1, 5, direction=np.cos(start))
     np.testing.assert_array_equal(gradient, f.grad(start, 0.1, 5))
+
+
+@pytest.mark.parametrize("function", [advected, loops])
+def test_a_gradient_that_a_function_asks_for_has_the_same_bits(function: Any) -> None:
+    f = mutad.compile(function, grad=True, opt=2)
+
+    @mutad.compile(grad=True, opt=2)
+    def asks(start, nu, steps):
+        return f.grad(start, nu, steps)
+
+    start = np.linspace(0.5, 1.5, 37)
+    np.testing.assert_array_equal(asks(start, 0.1, 5), f.grad(start, 0.1, 5))
