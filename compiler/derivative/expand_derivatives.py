@@ -50,8 +50,17 @@ from ..rules.table import float_constant
 from .forward import tangent_functions
 from .reverse import gradient_of, only_function
 
-Simplify = Callable[[ModuleOp], None]
-"""What simplifies the code of a derivative."""
+
+@dataclass(frozen=True)
+class PassesOfDerivatives:
+    """The passes that derivatives have around them."""
+
+    ahead: Callable[[ModuleOp, Sequence[int]], None] = lambda module, active: None
+    """Of a gradient, with respect to these arguments."""
+    behind: Callable[[ModuleOp], None] = lambda module: None
+    """Of a gradient."""
+    between: Callable[[ModuleOp], None] = lambda module: None
+    """Of one derivative and the next."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +74,9 @@ class ExpandDerivatives(ModulePass):
         expand(op, self.saves)
 
 
-def expand(
-    module: ModuleOp, saves: str, between: Simplify | None = None, factor: Simplify | None = None
-) -> None:
-    """Expand all `ad.derivative` of a module, and drop the private functions that are no longer called.
-
-    `factor` collects the terms of a gradient's cotangents; `between` runs before the next derivative is taken.
-    """
-    expansion = Expansion(module, saves, between, factor)
+def expand(module: ModuleOp, saves: str, passes: PassesOfDerivatives | None = None) -> None:
+    """Expand all `ad.derivative` of a module, and drop the private functions that are no longer called."""
+    expansion = Expansion(module, saves, passes or PassesOfDerivatives())
     while asked := list(expansion.pending()):
         for op in asked:
             expansion.expand(op)
@@ -94,8 +98,7 @@ class Expansion:
 
     module: ModuleOp
     saves: str
-    between: Simplify | None
-    factor: Simplify | None
+    passes: PassesOfDerivatives
     made: dict[tuple[object, ...], Derived] = field(
         default_factory=dict[tuple[object, ...], Derived]
     )
@@ -139,12 +142,12 @@ class Expansion:
             silence(only_function(scratch))
         derived = plain(scratch)
         if op.reverse is not None:
-            derived = reversed_of(derived, active_of(op), self.saves)
-            if self.factor is not None:
-                self.factor(scratch)
+            active = active_of(op)
+            self.passes.ahead(scratch, active)
+            derived = reversed_of(derived, active, self.saves)
+            self.passes.behind(scratch)
         for direction in range(1, op.directions + 1):
-            if self.between is not None:
-                self.between(scratch)
+            self.passes.between(scratch)
             is_last = direction == op.directions
             lanes = 1 if op.lanes is None or not is_last else op.lanes.value.data
             derived = tangent_of(derived, asked, direction, fresh, lanes)

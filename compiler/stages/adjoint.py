@@ -15,7 +15,7 @@ from ..compilation import Compilation, last_function, returned_arguments
 from ..derivative.activation_pairs import activation_pairs
 from ..derivative.checkpoint_loops import CheckpointLoops
 from ..derivative.counting import counting_function
-from ..derivative.expand_derivatives import ExpandDerivatives, expand
+from ..derivative.expand_derivatives import ExpandDerivatives, PassesOfDerivatives, expand
 from ..derivative.factor_cotangents import FactorCotangents
 from ..derivative.hessian_products import KeepProduct, shadow_arguments
 from ..derivative.keep_tangents import KeepTangents
@@ -40,12 +40,19 @@ SAVE = "save"
 
 def prepare(c: Compilation) -> None:
     """What a plan of the reverse sweep is made of."""
-    finals, options = c.final_arguments, c.request.options
+    finals = c.final_arguments
     if c.request.mode not in TANGENT:
-        if options.on_host and not options.parallel:
-            c.run(ROW_BY_ROW)
         last = None if finals is None else tuple(finals)
-        c.run([RaiseRecurrences(tuple(c.active_arguments), last)])
+        c.run(preparing(c, c.active_arguments, last))
+
+
+def preparing(
+    c: Compilation, active: Sequence[int], last: tuple[int, ...] | None = None
+) -> list[ModulePass]:
+    """What runs ahead of the plan of a reverse sweep."""
+    options = c.request.options
+    by_rows = ROW_BY_ROW if options.on_host and not options.parallel else ()
+    return [*by_rows, RaiseRecurrences(tuple(active), last)]
 
 
 def adjoint(c: Compilation) -> None:
@@ -113,8 +120,8 @@ def differentiate(c: Compilation, reverse: Reverse, module: ModuleOp) -> None:
 
 
 def factored(c: Compilation) -> list[ModulePass]:
-    """What runs on each reverse sweep as it was written, so that its cotangents have the same bits wherever it
-    runs. (What is sanitized tells of each partial where it comes from.)"""
+    """What runs on each reverse sweep as it was written: its cotangents have the same bits wherever it runs.
+    (What is sanitized tells of each partial where it comes from.)"""
     return [] if c.request.options.sanitize else [FactorCotangents()]
 
 
@@ -187,13 +194,12 @@ def expand_derivatives(c: Compilation) -> None:
     if c.request.options.sanitize:
         watch(c.module.ops)
     with c.around(ExpandSimplified(saves), c.module):
-        passes = for_threads(c, BEFORE_ANOTHER)
-        expand(
-            c.module,
-            saves,
-            lambda module: c.run(passes, module),
-            lambda module: c.run(factored(c), module),
+        passes = PassesOfDerivatives(
+            ahead=lambda module, active: c.run(preparing(c, active), module),
+            behind=lambda module: c.run(factored(c), module),
+            between=lambda module: c.run(for_threads(c, BEFORE_ANOTHER), module),
         )
+        expand(c.module, saves, passes)
     if c.request.options.sanitize:
         c.run([SanitizeDerivatives()])
 
