@@ -19,6 +19,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
 from ..diagnostics import locate
+from ..transforms.counters import count_from
 from ..transforms.distribute_loops import BLOCK, is_leaf
 from ..transforms.hoist_checks import Before
 
@@ -55,21 +56,8 @@ def in_blocks(loop: array.LoopOp, size: int = BLOCK) -> array.LoopOp:
     loop.detach()
     body.add_op(loop)
     loop.operands[0] = here
-    shifted(loop, start)
+    count_from(start, loop)
     end = array.YieldOp()
     locate(end, loop.location)
     body.add_op(end)
     return blocks
-
-
-def shifted(loop: array.LoopOp, start: SSAValue) -> None:
-    """Let the iterations of a loop be those from `start` on."""
-    uses = list(loop.induction.uses)
-    place = arith.AddiOp(start, loop.induction)
-    place.result.name_hint = loop.induction.name_hint
-    locate(place, loop.location)
-    block = loop.body.block
-    assert block.first_op is not None
-    block.insert_op_before(place, block.first_op)
-    for use in uses:
-        use.operation.operands[use.index] = place.result

@@ -23,6 +23,7 @@ from ..analysis.alias import AliasAnalysis
 from ..analysis.dependence import Dependence
 from ..analysis.slabs import Span, at
 from ..diagnostics import locate
+from .counters import count_from
 from .hoist_checks import Before
 from .interchange import body_like
 from .product_places import Place, Places
@@ -92,7 +93,7 @@ class Blocks:
         body.add_op(loop)
         body.add_op(array.YieldOp())
         loop.operands[0] = length
-        self.time = counted_from(first, loop)
+        self.time = count_from(first, loop)
         self.head = Before(loop)
         self.commons: dict[Stack, Common] = {}
         return [self.divide(stack, first, last) for stack in self.stacks]
@@ -237,21 +238,6 @@ class Blocks:
         view = array.ViewOp(matrix, [zero, zero], [other], [self.extent(stack, name)], [one])
         here.insert(view)
         return view.result
-
-
-def counted_from(first: SSAValue, loop: array.LoopOp) -> SSAValue:
-    """The counter of the whole, in a loop that counts from `first` on."""
-    induction = loop.induction
-    uses = list(induction.uses)
-    time = arith.AddiOp(first, induction)
-    time.location = loop.location
-    time.result.name_hint = induction.name_hint
-    block = loop.body.block
-    assert block.first_op is not None
-    block.insert_op_before(time, block.first_op)
-    for use in uses:
-        use.operation.operands[use.index] = time.result
-    return time.result
 
 
 def copy(

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import AnyFloat, UnitAttr, VectorType
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import array
+from .counters import count_from
 from .hoist_checks import Before
 from .interchange import Writer, body_like, loop_of
 from .scalar_nests import inner_loops
@@ -128,15 +129,7 @@ def leave(
     some = before.compare("sgt", rest, zero)
     rows.operands[0] = before.emit(arith.SelectOp(some, number, zero))
     leaf.operands[0] = rest
-    uses = list(leaf.induction.uses)
-    place = arith.AddiOp(columns, leaf.induction)
-    place.location = leaf.location
-    place.result.name_hint = leaf.induction.name_hint
-    block = leaf.body.block
-    assert block.first_op is not None
-    block.insert_op_before(place, block.first_op)
-    for use in uses:
-        use.operation.operands[use.index] = place.result
+    count_from(columns, leaf)
 
 
 @dataclass(frozen=True)

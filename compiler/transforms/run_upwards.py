@@ -26,7 +26,7 @@ from xdsl.rewriter import Rewriter
 
 from ...dialects import array
 from ..analysis.affine import Subscripts
-from ..diagnostics import locate
+from .counters import count_with
 from .hoist_checks import Before
 
 
@@ -35,12 +35,8 @@ def run_upwards(loop: array.LoopOp) -> None:
     assert loop.count is not None
     before, induction = Before(loop), loop.induction
     last = before.minus_one(loop.count)
-    uses = list(induction.uses)
     mirrored = arith.SubiOp(last, induction)
-    locate(mirrored, loop.location)
-    loop.body.block.insert_op_before(mirrored, loop.body.block.ops.first)  # pyright: ignore
-    for use in uses:
-        use.operation.operands[use.index] = mirrored.result
+    count_with(loop, mirrored)
     forms = Subscripts()
     for use in list(mirrored.result.uses):
         op = use.operation

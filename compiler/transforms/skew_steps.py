@@ -116,7 +116,7 @@ After, with `together=2`::
         array.yield
       }
       %trips_1 = array.loop %t_1 to %19 do {
-        %53 = arith.addi %t_1, %18 : index
+        %53 = arith.addi %18, %t_1 : index
         array.map(%n, %n) ins(%u : !grid) outs(%v : !grid) kinds ["add"] {
         ^bb0(%a_2: f64):
           array.yield %a_2 : f64
@@ -159,7 +159,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from ...dialects import array
 from ..analysis.affine import Affine
@@ -167,6 +167,7 @@ from ..analysis.carried_cells import is_outside
 from ..analysis.dependence import Dependence, Problem
 from ..rules.builders import element_of
 from .block_rows import is_pure
+from .counters import do_the_rest
 from .fuse_rows import FusedRows
 from .hoist_checks import Before, is_counted
 from .memory_effects import functions
@@ -431,20 +432,6 @@ class Skewed:
             if is_pure(op) and not any(r.uses or r in carried for r in op.results):
                 Rewriter.erase_op(op)
         return step, carried
-
-
-def do_the_rest(loop: array.LoopOp, all_: SSAValue, done: SSAValue, left: SSAValue) -> None:
-    """Let a loop do the iterations that are left of all, behind those that are done."""
-    loop.operands = [left, *loop.carried]
-    loop.trips.replace_all_uses_with(all_)
-    first = arith.AddiOp(loop.induction, done)
-    first.location = loop.location
-    begin = loop.body.block.first_op
-    assert begin is not None
-    Rewriter.insert_op(first, InsertPoint.before(begin))
-    for use in [*loop.induction.uses]:
-        if use.operation is not first:
-            use.operation.operands[use.index] = first.result
 
 
 def bytes_of(run: Run, loop: array.LoopOp, analyses: Analyses, before: Before) -> SSAValue:

@@ -114,6 +114,7 @@ from ..analysis.dependence import Dependence
 from ..analysis.footprint import Point
 from ..analysis.loop_order import Jam, LoopOrder, jams, may_jam
 from ..rules import Access, accesses
+from .counters import count_from
 from .hoist_checks import Before
 from .hoist_invariants import hoist_from
 from .interchange import LoopPair, Writer, body_like, is_outside, loop_of, pair_of
@@ -376,20 +377,11 @@ class Jammed:
     def rest(self, done: SSAValue) -> None:
         """The iterations that are left over, as they were."""
         outer = self.pair.outer
-        induction = outer.induction
         left = self.before.emit(arith.SubiOp(self.count, done))
         if outer.trips.first_use is not None:
             ran = self.before.emit(arith.MaxSIOp(self.count, self.before.constant(0)))
             outer.trips.replace_all_uses_with(ran)
-        uses = list(induction.uses)
-        k = arith.AddiOp(done, induction)
-        k.location = outer.location
-        k.result.name_hint = induction.name_hint
-        block = outer.body.block
-        assert block.first_op is not None
-        block.insert_op_before(k, block.first_op)
-        for use in uses:
-            use.operation.operands[use.index] = k.result
+        count_from(done, outer)
         outer.operands[0] = left
 
 

@@ -63,7 +63,7 @@ After::
         array.yield
       }
       %trips_1 = array.loop %t_1 to %4 do {
-        %10 = arith.addi %t_1, %3 : index
+        %10 = arith.addi %3, %t_1 : index
         %w_2 = array.alloc(%n, %n) : !grid
         array.map(%n, %n) ins(%u, %k : !grid, !grid) outs(%w_2 : !grid) kinds ["store"] {
         ^bb0(%a_4: f64, %b_2: f64):
@@ -101,11 +101,12 @@ from xdsl.rewriter import Rewriter
 from ...dialects import array
 from ..rules.rule import rank_of
 from .block_rows import is_pure
+from .counters import do_the_rest
 from .hoist_checks import Before, is_counted
 from .memory_effects import functions
 from .rolling_buffers import is_temporary, worthwhile
 from .row_runs import Analyses, Run, runs_of, uses_of
-from .skew_steps import come_back, copied, copies_of, do_the_rest, may_skew
+from .skew_steps import come_back, copied, copies_of, may_skew
 
 TOGETHER = 2
 """How many steps are one body."""

@@ -14,7 +14,7 @@
 // CHECK:           array.alloc
 // CHECK-COUNT-2:   array.map
 // CHECK:         array.loop %t_1 to %[[LEFT]] do
-// CHECK:           arith.addi %t_1, %[[DONE]]
+// CHECK:           arith.addi %[[DONE]], %t_1
 // CHECK-COUNT-2:   array.map
 // CHECK-NOT:     array.map
 func.func @two_steps_are_one_body(%u : !grid, %k : !grid, %steps : index, %n : index) {
