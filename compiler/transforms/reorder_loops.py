@@ -44,6 +44,9 @@ After::
       func.return
     }
 
+What would go down a column of rows that an outer loop has finished is read from a transposed copy of these
+(`finished_rows`), where there are many rows.
+
 An exception must find memory as Python leaves it: a nest in which something may raise is kept, unless all
 that may is checks of subscripts that can be decided before it. Then the reordered nest runs where they hold,
 and the nest as it was (`array.SMALL`) elsewhere.
@@ -55,18 +58,21 @@ threads. Runs last: analyses and derivatives read the program in its own order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from ...dialects import array
 from ..analysis.affine import Affine, Subscripts
 from ..analysis.loop_order import AtLeast, Interchange, LoopOrder, legal
+from ..analysis.nest_proofs import all_of
 from ..analysis.strides import stride
 from ..rules import Access
+from .finished_rows import FinishedRows, finished_rows, read_along_rows
 from .hoist_invariants import hoist_from
 from .interchange import LoopPair, interchange, pair_of
 from .memory_effects import functions
@@ -138,11 +144,16 @@ class Nest(ScalarNest):
         if are_many(inside):
             return []
         order = LoopOrder(self.dependence, self.additions(outer))
-        if not self._worth(pair, inside, order):
+        columns = self._columns(inside, outer)
+        if not self._worth(pair, inside, order, columns):
             return []
         way = self._way(pair, inside, order)
         if way is None or not self.committed():
             return []
+        if columns:
+            if self.beside(all_of([rows.are_many for rows in columns.values()])) is None:
+                return []
+            read_along_rows(columns)
         pair = pair_of(outer, Subscripts())  # Checks are other ops now.
         block = outer.parent
         assert pair is not None
@@ -167,10 +178,26 @@ class Nest(ScalarNest):
 
     # What it costs.
 
-    def _worth(self, pair: LoopPair, inside: Sequence[Access], order: LoopOrder) -> bool:
-        """Whether an iteration with the outer loop innermost is much cheaper."""
+    def _columns(
+        self, inside: Sequence[Access], outer: array.LoopOp
+    ) -> dict[Operation, FinishedRows]:
+        """The loads that go down columns of finished rows, with the outer loop innermost."""
+        known = self.loop, self.dependence, self.alias
+        found = {a.op: finished_rows(a.op, outer, *known) for a in inside}
+        return {op: rows for op, rows in found.items() if rows is not None}
+
+    def _worth(
+        self,
+        pair: LoopPair,
+        inside: Sequence[Access],
+        order: LoopOrder,
+        columns: Container[Operation],
+    ) -> bool:
+        """Whether an iteration with the outer loop innermost is much cheaper; columns can lie along rows."""
         now = [stride(self.dependence, a, pair.inner) for a in inside]
-        then = [stride(self.dependence, a, pair.outer) for a in inside]
+        then = [
+            "unit" if a.op in columns else stride(self.dependence, a, pair.outer) for a in inside
+        ]
         if price(then, vectors=True) * WORTH > price(now, vectors=False):
             return False
         k = Affine.of(pair.inner.induction)

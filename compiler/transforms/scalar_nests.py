@@ -113,28 +113,35 @@ class ScalarNest:
         """Take the checks out of the nest, with the nest as it was beside it; False where that cannot be."""
         if not self.open:
             return True
-        condition = decided_before(self.loop, all_of(list(self.open.values())))
-        if condition is None:
+        slow = self.beside(all_of(list(self.open.values())))
+        if slow is None:
             return False
-        loop, block = self.loop, self.loop.parent
-        assert block is not None
-        assert loop.count is not None
-        slow = loop.clone()
         slow.attributes[array.SMALL] = UnitAttr()
-        if loop.trips.first_use is not None:
-            zero = condition.constant(0)
-            ran = condition.emit(arith.MaxSIOp(loop.count, zero))
-            loop.trips.replace_all_uses_with(ran)
-        following = loop.next_op
-        loop.detach()
-        branch = scf.IfOp(condition.holds, [], [loop, scf.YieldOp()], [slow, scf.YieldOp()])
-        branch.location = loop.location
-        assert following is not None
-        block.insert_op_before(branch, following)
         for op in self.open:
             without_check(op)
         self.open = {}
         return True
+
+    def beside(self, condition: Condition) -> array.LoopOp | None:
+        """Put a copy beside the nest, for where a condition does not hold; None where that cannot be."""
+        check = decided_before(self.loop, condition)
+        if check is None:
+            return None
+        loop, block = self.loop, self.loop.parent
+        assert block is not None
+        assert loop.count is not None
+        copy = loop.clone()
+        if loop.trips.first_use is not None:
+            zero = check.constant(0)
+            ran = check.emit(arith.MaxSIOp(loop.count, zero))
+            loop.trips.replace_all_uses_with(ran)
+        following = loop.next_op
+        loop.detach()
+        branch = scf.IfOp(check.holds, [], [loop, scf.YieldOp()], [copy, scf.YieldOp()])
+        branch.location = loop.location
+        assert following is not None
+        block.insert_op_before(branch, following)
+        return copy
 
     def look_again(self) -> None:
         """Forget what was known of values that have changed."""
