@@ -61,8 +61,12 @@ class FinishedRows:
 
     def transposed(self) -> SSAValue:
         """A transposed matrix, to which the loop copies each row at the end of its iteration."""
-        around = [one for one in enclosing_loops(self.loop) if is_outside(self.matrix, one)]
-        before = Before(around[0] if around else self.loop)
+        outermost = self.loop
+        for one in reversed(enclosing_loops(self.loop)):
+            if not is_outside(self.matrix, one) or one.attributes:  # a thread has memory of its own
+                break
+            outermost = one
+        before = Before(outermost)
         assert isinstance(self.matrix.type, MemRefType)
         height, width = (
             before.emit(memref.DimOp(self.matrix, before.constant(axis))) for axis in (0, 1)
@@ -106,6 +110,8 @@ def finished_rows(
     if not isinstance(matrix.type, MemRefType) or not lies_by_rows(matrix.type):
         return None
     for loop in reversed(enclosing_loops(along)):
+        if loop.attributes:
+            return None
         found = stores_in(loop, matrix, alias) if is_outside(matrix, loop) else None
         if found is None:
             return None

@@ -124,3 +124,22 @@ def test_a_matrix_that_is_not_positive_definite_raises() -> None:
         f(given(40) - 3.5 * np.eye(40))
     with pytest.raises(IndexError):
         f(np.ones((9, 4)))
+
+
+def test_threads_have_transposed_matrices_of_their_own() -> None:
+    @mutad.compile(parallel=True)
+    def several(m: Array) -> Array:
+        out = np.zeros(m.shape[0])
+        for b in mutad.prange(m.shape[0]):
+            a = m[b].copy()
+            for i in range(a.shape[0]):
+                for j in range(i):
+                    for k in range(j):
+                        a[i, j] -= a[i, k] * a[j, k] * 0.01
+                    a[i, j] /= 1.0 + a[j, j]
+            out[b] = a[-1, 0] + a[-1, -2]
+        return out
+
+    m = np.random.default_rng(2).random((40, 24, 24))
+    for mine in (several(m), several(m)):
+        np.testing.assert_array_equal(mine, several.__wrapped__(m))
