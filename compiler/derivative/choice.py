@@ -202,7 +202,7 @@ class Choice:
             for operand in graph.sources(node) if back is None else back.takes:
                 if operand in edges:
                     edges[operand].append(node)
-        sinks = [n for n in graph.needed.by if n in edges]
+        sinks = [n for n in graph.needs if n in edges]
         work = {n: w for n in nodes if (w := self.work(n, pieced))}
         return cut_with_work(capacity, edges, sources, sinks, work)
 
@@ -270,7 +270,7 @@ class Choice:
 
 def everything(graph: ValueGraph) -> set[Saved]:
     """Every needed value that is not trivially free: no analysis is trusted."""
-    return dear(graph, graph.needed.by)
+    return dear(graph, graph.needs)
 
 
 def dear(graph: ValueGraph, needs: Iterable[SSAValue | Contents]) -> set[Saved]:

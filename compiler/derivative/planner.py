@@ -43,7 +43,7 @@ from ...dialects import array
 from ...dialects.within import every_op
 from ..analysis.activity import Activity
 from ..analysis.needed import Needed
-from ..rules import Access, Contents
+from ..rules import Access, Contents, Need
 from .choice import Choice, dear, defining_op, everything
 from .forbid import forbidden
 from .overwritten import Overwritten, margins_of, served, symbols_of
@@ -96,17 +96,24 @@ def plan_of(
 ) -> tuple[Plan, ValueGraph]:
     """The plan of a mode, and what it was made of."""
     refused = frozenset[Version]()
+    sizes: dict[Need, Operation] = {}
+    trusting, bytes_alone = mode != "all", mode == "fewest"
     while True:
-        trusting, bytes_alone = mode != "all", mode == "fewest"
         graph = ValueGraph(
-            function, needed, trusting=trusting, bytes_alone=bytes_alone, refused=refused
+            function,
+            needed,
+            trusting=trusting,
+            bytes_alone=bytes_alone,
+            refused=refused,
+            sizes=sizes,
         )
         planner = Planner(graph, trusted)
         plan = planner.plan()
-        lost = planner.lost_contents()
-        if not lost:
+        lost, unasked = planner.lost_contents(), planner.unasked_sizes(plan)
+        if not lost and not unasked:
             return plan, graph
         refused |= lost
+        sizes |= unasked
 
 
 def are_no_longer(saves: Sequence[Save], others: Sequence[Save]) -> bool:
@@ -139,7 +146,7 @@ class Planner:
         graph = self.graph
         cut = self.choice.cut() if graph.trusting else everything(graph)
         if self.trusted is not None:
-            cut |= dear(graph, list(graph.needed.by)[self.trusted :])
+            cut |= dear(graph, list(graph.needs)[self.trusted :])
         answers = {n: a for n, a in self.choice.answers.items() if n not in cut and served(a, cut)}
         ways: dict[Node, How] = {n: ReadOld(a) for n, a in answers.items()}
         wanted = self._wanted(cut, ways)
@@ -178,7 +185,7 @@ class Planner:
     def _wanted(self, cut: set[Saved], ways: dict[Node, How]) -> dict[Saved, Operation]:
         """Each node that is really asked for, with an op whose adjoint needs it; notes how each is had."""
         wanted: dict[Saved, Operation] = {}
-        for need, op in self.graph.needed.by.items():
+        for need, op in self.graph.needs.items():
             pending: list[Saved] = [need]
             while pending:
                 node = pending.pop()
@@ -188,7 +195,7 @@ class Planner:
                 if node not in cut and not isinstance(node, Overwritten):
                     how = self.hows[node] = self._how(node, cut, ways)
                     pending.extend(self._asked_for(node, how))
-        return wanted | {n: op for n, op in self.graph.needed.by.items() if n in wanted}
+        return wanted | {n: op for n, op in self.graph.needs.items() if n in wanted}
 
     def _asked_for(self, node: Node, how: How) -> Iterator[Saved]:
         """What a node is had from."""
@@ -242,6 +249,19 @@ class Planner:
         unsaved = margins[node] if isinstance(node, Overwritten) else None
         segment = graph.prices.segment(node, at, unsaved, trusting=graph.trusting)
         return Save(node, at, source, killer, wanted[node], segment)
+
+    def unasked_sizes(self, plan: Plan) -> dict[Need, Operation]:
+        """What sizes of tapes are computed of that is not asked for, with who needs what is saved there.
+
+        A count that is saved in an inner loop is not at hand where the tape around that loop is popped: there
+        it is computed again.
+        """
+        found: dict[Need, Operation] = {}
+        for save in plan.saves:
+            for number in save.segment.computed_of():
+                if number not in self.hows and not self.graph.trivially_free(number):
+                    found[number] = save.needed_by
+        return found
 
     # What cannot be had where contents are made again.
 

@@ -112,6 +112,21 @@ class Segment:
         """The code of its dimensions, where `number` and `extent` find what they are computed from."""
         return [self._size(d, number, extent, emit) for d in self.dimensions]
 
+    def computed_of(self) -> Iterator[SSAValue]:
+        """The numbers known where it is pushed of which pure code of inner blocks computes its sizes."""
+        pending = [d.number for d in self.dimensions if isinstance(d.number, SSAValue)]
+        seen = set[SSAValue]()
+        while pending:
+            number = pending.pop()
+            if number in seen:
+                continue
+            seen.add(number)
+            if encloses(value_block(number), self.push_before):
+                yield number
+            else:
+                assert isinstance(number.owner, Operation)
+                pending.extend(number.owner.operands)
+
     def own_sizes(
         self, number: Callable[[SSAValue], SSAValue], extent: Callable[[SSAValue, int], SSAValue]
     ) -> list[SSAValue]:

@@ -16,7 +16,7 @@ from ...dialects import array
 from ..analysis.kills import Kills
 from ..analysis.memory_ssa import MemorySSA
 from ..analysis.needed import Needed
-from ..rules import Access, Contents
+from ..rules import Access, Contents, Need
 from ..rules.descriptors import descriptor_values
 from .equal_loads import twins
 from .inversions import kept_operands
@@ -41,9 +41,12 @@ class ValueGraph:
         trusting: bool,
         bytes_alone: bool = False,
         refused: Collection[Version] = (),
+        sizes: dict[Need, Operation] | None = None,
     ) -> None:
         self.function = function
         self.needed = needed
+        self.needs = needed.by | (sizes or {})
+        """What adjoints read, and what the `sizes` of tapes are computed of."""
         self.alias = needed.activity.alias
         self.trusting = trusting
         """Whether what is said of memory is believed."""
@@ -84,7 +87,7 @@ class ValueGraph:
         """Elements that maps read, and which earlier map has read the same."""
         self._visited: dict[Node, bool] = {}
         self._works: dict[Node, float] = {}
-        self.order = self._upstream(needed.by)
+        self.order = self._upstream(self.needs)
         """Operands before users."""
         if trusting:
             self._find_neighbours()

@@ -95,7 +95,7 @@ from ..diagnostics import locate
 from ..rules.builders import element_of, index
 from .exchange_arrays import exchange, is_copy, is_whole, may_carry
 from .memory_effects import functions
-from .saved_steps import ancestor, is_one
+from .saved_steps import ancestor, is_box
 from .step_on_tape import Names, before, keep_edges, uses_of
 
 USING = (array.MapOp, memref.LoadOp, memref.StoreOp, memref.DimOp)
@@ -185,11 +185,6 @@ def stores_all(found: Copied) -> bool:
             for size, inner, shift in zip(fill.extents, how.window, how.fresh, strict=True)
         )
     )
-
-
-def is_box(view: array.ViewOp) -> bool:
-    """Whether a view has all axes in order, and all elements between the first and the last."""
-    return view.source_dims == tuple(range(len(view.extents))) and all(map(is_one, view.steps))
 
 
 def is_only_used(found: Copied) -> bool:

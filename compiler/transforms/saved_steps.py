@@ -183,7 +183,9 @@ def found_step(
         all_ = tuple(store.extents) == tuple(made.extents)
         return Step(push, loop, save, made, store, None, early) if all_ else None
     window = name.owner
-    if not isinstance(window, array.ViewOp) or not is_box(window, whole, store):
+    if not isinstance(window, array.ViewOp) or window.source is not whole or not is_box(window):
+        return None
+    if tuple(window.extents) != tuple(store.extents):
         return None
     return Step(push, loop, save, made, store, window, early)
 
@@ -198,11 +200,9 @@ def root_of(name: SSAValue) -> SSAValue:
     return name
 
 
-def is_box(window: array.ViewOp, whole: SSAValue, store: array.MapOp) -> bool:
-    """Whether a map stores to all elements of the array between two corners."""
-    straight = window.source_dims == tuple(range(len(store.extents)))
-    box = straight and all(map(is_one, window.steps))
-    return box and window.source is whole and tuple(window.extents) == tuple(store.extents)
+def is_box(view: array.ViewOp) -> bool:
+    """Whether a view has all axes of its array in order, and all elements between two corners."""
+    return view.source_dims == tuple(range(len(view.offsets))) and all(map(is_one, view.steps))
 
 
 def behind(values: Iterable[SSAValue], made: array.AllocOp) -> list[Operation] | None:

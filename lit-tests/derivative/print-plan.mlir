@@ -293,3 +293,38 @@ func.func @added_and_recorded(%a : memref<?x?xf64>, %b : memref<?x?xf64>, %x : m
   }
   func.return
 }
+
+// The tape of %x is popped in front of the loop in which the count of the inner loop is known: there the count
+// is computed again, of what the step overwrites.
+// CHECK-LABEL: @saved_where_the_size_of_a_tape_is_computed_of_it
+// CHECK:         %a = memref.load %size[] {plan = ["save %a: killed by memref.store, needed by arith.mulf"]}
+// CHECK:         %d = memref.load %other[] {plan = ["save %d: killed by memref.store, needed by arith.mulf"]}
+// CHECK:         %count = arith.muli %a, %d : index
+func.func @saved_where_the_size_of_a_tape_is_computed_of_it(%x : memref<?xf64>, %steps : index) {
+  %c1 = arith.constant 1 : index
+  %size = memref.alloca() : memref<index>
+  %other = memref.alloca() : memref<index>
+  memref.store %c1, %size[] : memref<index>
+  memref.store %c1, %other[] : memref<index>
+  %trips = array.loop %q to %steps do {
+    %a = memref.load %size[] : memref<index>
+    %d = memref.load %other[] : memref<index>
+    %trips_1 = array.loop %i to %c1 do {
+      %count = arith.muli %a, %d : index
+      %trips_2 = array.loop %k to %count do {
+        %b = memref.load %x[%k] : memref<?xf64>
+        %e = memref.load %x[%i] : memref<?xf64>
+        %c = arith.mulf %b, %e : f64
+        memref.store %c, %x[%i] : memref<?xf64>
+        array.yield
+      }
+      array.yield
+    }
+    %more = arith.muli %a, %a : index
+    memref.store %more, %size[] : memref<index>
+    %most = arith.muli %d, %d : index
+    memref.store %most, %other[] : memref<index>
+    array.yield
+  }
+  func.return
+}

@@ -155,6 +155,31 @@ func.func @kept_when_every_second_element_is_stored(%n : index, %m : index, %hal
   func.return
 }
 
+// Nor has the store of a column: its view has an axis less than the array.
+// CHECK-LABEL: @kept_when_a_column_is_stored
+// CHECK:         ad.push %t(%n, %m, %m)
+func.func @kept_when_a_column_is_stored(%n : index, %m : index, %t : !ad.tape) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %u = array.alloc(%m, %m) : memref<?x?xf64>
+  %column = array.view %u[%c0, %c0] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+  %saved = ad.push %t(%n, %m, %m) : memref<?x?x?xf64>
+  %trips = array.loop %k to %n do {
+    %row = array.view %saved[%k, %c0, %c0] dims [1, 2] extents(%m, %m) steps(%c1, %c1) : memref<?x?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+    array.map(%m, %m) ins(%u : memref<?x?xf64>) outs(%row : memref<?x?xf64, strided<[?, 1]>>) kinds ["store"] {
+    ^bb0(%e : f64):
+      array.yield %e : f64
+    }
+    array.map(%m) ins(%column : memref<?xf64, strided<[?]>>) outs(%column : memref<?xf64, strided<[?]>>) kinds ["store"] {
+    ^bb0(%e : f64):
+      %square = arith.mulf %e, %e : f64
+      array.yield %square : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
 // Who reads the tape later takes segments of the extents that it knows.
 // CHECK-LABEL: @kept_when_the_tape_outlives_the_call
 // CHECK:         ad.push %t(%n, %m)

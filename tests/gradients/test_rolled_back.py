@@ -248,4 +248,28 @@ def in_activations(x):
     return walk(x, 0)
 
 
+@on("f64[9] 4")
+def counts_of_inner_loops(x, steps):
+    """A tape is popped in front of the loop in which its count is saved: there it is computed again."""
+    size = 2
+    for _ in range(steps):
+        for start in range(3):
+            for k in range(size // 2):
+                x[start] *= np.cos(x[k + 1])
+        size += 2
+    return x.sum()
+
+
+@on("f64[12] 4")
+def counts_that_cost_less_than_what_they_are_computed_of(x, steps):
+    """A tape must have room for as many iterations in the reverse sweep: it was read elsewhere."""
+    a, b, c = 2, 3, 1
+    for _ in range(steps):
+        for start in range(1):
+            for k in range(a // b + c):
+                x[start] *= np.cos(x[k + 1])
+        a, b, c = (a * 3 + 1) % 7 + 2, (b * 5 + 1) % 4 + 2, (c * 5 + 2) % 3 + 1
+    return x.sum()
+
+
 TestGradients = gradient_tests(programs, tangents=True)

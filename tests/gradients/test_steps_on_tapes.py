@@ -49,6 +49,18 @@ def whole(x, steps):
     return (u * u).sum()
 
 
+@on("f64[N,M] 3", N="6 1 0", M="4 1")
+def columns_first(x, steps):
+    """The first store behind the save is of one column."""
+    u = x.copy()
+    total = 0.0
+    for _ in range(steps):
+        total += (u * u * u).sum()
+        u[:, 0] = 0.3 * np.sin(x[:, -1])
+        u *= 0.9 + 0.1 * u
+    return total + u.sum()
+
+
 @on("f64[N] f64[3]", N="12 2")
 def read_behind_the_store(x, w):
     """Of the next version: what is read, and stored, once the step has stored."""
