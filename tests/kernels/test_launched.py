@@ -34,7 +34,10 @@ def emulation() -> Iterator[EmulatedDriver]:
         state[device.UNIT], state[device.LEAST] = 1, 2
         with nothing_is_lost(found):
             yield found
-            state[device.UNIT], state[device.LEAST] = unit, least  # other tests have the same driver
+            state[device.UNIT], state[device.LEAST] = (
+                unit,
+                least,
+            )  # other tests have the same driver
         found.failing.clear()
 
 
