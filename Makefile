@@ -40,7 +40,7 @@ test-all:  ## The same with each supported Python that uv or the system has, eac
 	done
 
 pytest: $(VENV)/.dev  ## The Python tests, without generated programs; of modes, rows of values and kernels a part, another each day
-	$(BIN)/python -m pytest -q -n $(WORKERS) --modes=$(MODES) --rows=$(ROWS) --devices=$(DEVICES) --ignore=tests/properties
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist=worksteal --modes=$(MODES) --rows=$(ROWS) --devices=$(DEVICES) --ignore=tests/properties
 
 bridges: $(VENV)/.dev $(VENV)/.bridges  ## The tests of mutad.torch and mutad.jax against the packages (300 MB)
 	$(BIN)/python -m pytest -q tests/bridges
@@ -118,5 +118,6 @@ $(VENV)/.bridges: export PIP_EXTRA_INDEX_URL ?= https://download.pytorch.org/whl
 
 # One stamp for each extra: installed again when pyproject.toml changes.
 $(VENV)/.%: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[$*]'
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile -e '.[$*]'
+	$(BIN)/python -m compileall -q -j 0 $(VENV)/lib >/dev/null || true # by all cores; some packages have templates
 	@touch $@
