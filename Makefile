@@ -5,6 +5,8 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHONS ?= 3.11 3.12 3.13 3.14
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+HALF   = $(shell expr $(JOBS) / 2 '|' 1)
+WORKERS = $(patsubst 1,0,$(JOBS))# one needs nobody who hands out its tests
 PART   ?= today/48
 MODES  ?= today/24
 ROWS   ?= today/5
@@ -16,15 +18,18 @@ REACH  ?= --cov=compiler/frontend --cov-report=term
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-all dist pytest bridges generated sample targets devices refused lit lint types format docs pictures screens demo demo-aot demo-gpu bench clean
+.PHONY: help test beside test-all dist pytest bridges generated sample targets devices refused lit lint types format docs pictures screens demo demo-aot demo-gpu bench clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
-test: lint docs  ## Everything that CI runs: lint, docs, types, lit tests, pytest
-	$(MAKE) -j types lit pytest # pyright has one thread
-	$(MAKE) generated REACH= # to count lines takes a third longer
-	$(MAKE) sample
+test: lint $(VENV)/.docs  ## Everything that CI runs: lint, docs, types, lit tests, pytest
+	$(MAKE) -j2 pytest beside
+
+# What has one process, or begins with one, leaves no core idle beside the many tests of pytest: it has half as
+# many processes as they have, and ends before them. (To count lines takes a third longer.)
+beside:
+	$(MAKE) types lit docs generated sample JOBS=$(HALF) REACH=
 
 test-all:  ## The same with each supported Python that uv or the system has, each in an environment of its own
 	@for version in $(PYTHONS); do \
@@ -35,7 +40,7 @@ test-all:  ## The same with each supported Python that uv or the system has, eac
 	done
 
 pytest: $(VENV)/.dev  ## The Python tests, without generated programs; of modes, rows of values and kernels a part, another each day
-	$(BIN)/python -m pytest -q -n $(JOBS) --modes=$(MODES) --rows=$(ROWS) --devices=$(DEVICES) --ignore=tests/properties
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist=worksteal --modes=$(MODES) --rows=$(ROWS) --devices=$(DEVICES) --ignore=tests/properties
 
 bridges: $(VENV)/.dev $(VENV)/.bridges  ## The tests of mutad.torch and mutad.jax against the packages (300 MB)
 	$(BIN)/python -m pytest -q tests/bridges
@@ -43,21 +48,21 @@ bridges: $(VENV)/.dev $(VENV)/.bridges  ## The tests of mutad.torch and mutad.ja
 	$(BIN)/python -m benchmarks bridges
 
 generated: $(VENV)/.dev  ## Generated programs: the constructs in them, the lines of the frontend that they reach
-	$(BIN)/python -m pytest -q -n $(JOBS) --seeds=$(SEEDS) tests/properties $(REACH)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --seeds=$(SEEDS) tests/properties $(REACH)
 
 sample: $(VENV)/.dev  ## A part of the gradient tests, another each day, for each level of x86-64 below this CPU's
 	for cpu in x86-64-v2 x86-64-v3; do \
-	    MUTAD_TARGET_CPU=$$cpu $(BIN)/python -m pytest -q -n $(JOBS) --part=$(PART) --devices=$(DEVICES) tests/gradients || exit 1; \
+	    MUTAD_TARGET_CPU=$$cpu $(BIN)/python -m pytest -q -n $(WORKERS) --part=$(PART) --devices=$(DEVICES) tests/gradients || exit 1; \
 	done
 
 targets: $(VENV)/.dev  ## The Python tests again for each level of x86-64 that this CPU has
 	for cpu in $$($(BIN)/python -c 'from mutad.runtime.target import runnable; print(*runnable()[1:])'); do \
-	    MUTAD_TARGET_CPU=$$cpu $(BIN)/python -m pytest -q -n $(JOBS) --devices=$(DEVICES) || exit 1; \
+	    MUTAD_TARGET_CPU=$$cpu $(BIN)/python -m pytest -q -n $(WORKERS) --devices=$(DEVICES) || exit 1; \
 	done
 
 devices: $(VENV)/.dev  ## Every gradient program as kernels, in place and by the emulated driver
-	MUTAD_ON_DEVICES=programs $(BIN)/python -m pytest -q -n $(JOBS) tests/gradients -k test_kernels
-	MUTAD_KERNELS=100 $(BIN)/python -m pytest -q -n $(JOBS) tests/properties/test_device_programs.py
+	MUTAD_ON_DEVICES=programs $(BIN)/python -m pytest -q -n $(WORKERS) tests/gradients -k test_kernels
+	MUTAD_KERNELS=100 $(BIN)/python -m pytest -q -n $(WORKERS) tests/properties/test_device_programs.py
 
 refused: $(VENV)/.dev  ## Write the list of the gradient programs that a device refuses again
 	: > tests/support/refused_on_devices.txt
@@ -113,5 +118,6 @@ $(VENV)/.bridges: export PIP_EXTRA_INDEX_URL ?= https://download.pytorch.org/whl
 
 # One stamp for each extra: installed again when pyproject.toml changes.
 $(VENV)/.%: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[$*]'
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile -e '.[$*]'
+	$(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib >/dev/null || true # pip takes one core for it
 	@touch $@

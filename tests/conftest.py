@@ -190,8 +190,11 @@ OPTIMIZED = re.compile(
 )
 """What a page has that shows code of LLVM, or times, or ends where the last digits lead."""
 
-FRONT = ("derivative", "errors", "frontend", "gradients", "values")
+FRONT = ("derivative", "errors", "frontend", "gradients", "kernels", "values")
 """The directories whose tests are about what is compiled, not about the machine code."""
+
+SHOWN = ("test_examples",)
+"""Tests of programs that are examples."""
 
 
 @pytest.fixture(autouse=True)
@@ -205,7 +208,7 @@ def level_of_llvm(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     is_sixth = zlib.crc32(name.encode()) % 6 == 0
     if request.path.parent.name in FRONT and not (is_sixth and has_turn(name)):
         monkeypatch.setitem(DEFAULTS, "opt", 1)
-    elif is_of_plain_page(request.node) and not has_turn(name):
+    elif (is_of_plain_page(request.node) or request.path.stem in SHOWN) and not has_turn(name):
         monkeypatch.setitem(DEFAULTS, "opt", 1)
 
 

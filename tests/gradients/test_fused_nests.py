@@ -49,7 +49,7 @@ def given(n: int) -> Any:
     return np.random.default_rng(n).random((n, n)) + n * np.eye(n)
 
 
-@pytest.fixture(scope="module", params=PROGRAMS, ids=lambda f: f.__name__)
+@pytest.fixture(params=PROGRAMS, ids=lambda f: f.__name__)
 def compiled(request: pytest.FixtureRequest) -> Any:
     return mutad.compile(request.param, grad=True)
 

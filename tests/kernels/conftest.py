@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from assembled_kernels import assembled_in_turn
+from device_checks import blocks_in_use
 
 import mutad
 from mutad.runtime.emulated_driver import EmulatedDriver
@@ -30,5 +30,5 @@ def on_a_device(request: Any) -> Iterator[EmulatedDriver | None]:
         return
     with mutad.cuda.emulated() as found:
         yield found
-        gc.collect()
+        blocks_in_use(found)
         assert not found.unexpected

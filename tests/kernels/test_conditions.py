@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device_checks import close, ptxas
+from device_checks import close, nothing_is_lost, ptxas
 from device_programs import Arguments, waves
 from on_device import on_device, on_host
 from race_oracle import watched
@@ -26,15 +25,9 @@ from mutad.runtime.emulated_functions import INVALID_PTX, INVALID_VALUE, OUT_OF_
 def emulation() -> Iterator[EmulatedDriver]:
     """Nothing of what is emulated may go wrong, and nothing is lost."""
     with emulated() as found:
-        gc.collect()
-        found.take_back()
-        before = len(found.blocks)
-        yield found
-        gc.collect()
-        drivers.begun["emulated"].release()
-        found.take_back()
-        assert not found.unexpected
-        assert len(found.blocks) == before
+        with nothing_is_lost(found):
+            yield found
+            drivers.begun["emulated"].release()
         found.failing.clear()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from device_checks import blocks_in_use
 from device_programs import heat, waves
 
 import mutad
@@ -28,8 +29,7 @@ f = mutad.compile(heat, grad=True, opt=1)
 def emulation() -> Iterator[EmulatedDriver]:
     with emulated() as found:
         yield found
-        gc.collect()
-        found.take_back()
+        blocks_in_use(found)
         assert not found.unexpected
         found.failing.clear()
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from device_checks import nothing_is_lost
 from device_programs import waves
 
 import mutad
@@ -293,3 +294,17 @@ def test_what_is_missing_is_said(name: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     monkeypatch.setattr(cuda, "chosen", None)
     assert re.search(why, str(mutad.cuda.is_available()))
+
+
+def test_memory_that_is_lost_is_noticed() -> None:
+    with emulated() as emulation:
+        with pytest.raises(AssertionError), nothing_is_lost(emulation):
+            kept = mutad.device_array(waves(3))
+        del kept
+
+
+def test_what_garbage_holds_is_not_lost() -> None:
+    with emulated() as emulation, nothing_is_lost(emulation):
+        ring: list[Any] = [mutad.device_array(waves(3))]
+        ring.append(ring)
+        del ring

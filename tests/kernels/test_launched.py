@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import re
 import sys
 import threading
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from device_checks import nothing_is_lost
 from device_programs import PROGRAMS, Arguments, heat, named, waves
 from meeting_programs import MEETING
 
@@ -29,19 +29,15 @@ from mutad.runtime.emulated_functions import ILLEGAL_ADDRESS, INVALID_VALUE, OUT
 def emulation() -> Iterator[EmulatedDriver]:
     """Nothing of what is emulated may go wrong, and no memory is lost."""
     with emulated() as found:
-        if found.blocks:  # which garbage of other tests may hold
-            gc.collect()
         state = driver().state
         unit, least = state[device.UNIT], state[device.LEAST]
         state[device.UNIT], state[device.LEAST] = 1, 2
-        found.take_back()
-        before = len(found.blocks)
-        yield found
-        state[device.UNIT], state[device.LEAST] = unit, least  # other tests have the same driver
-        gc.collect()
-        found.take_back()
-        assert not found.unexpected
-        assert len(found.blocks) == before
+        with nothing_is_lost(found):
+            yield found
+            state[device.UNIT], state[device.LEAST] = (
+                unit,
+                least,
+            )  # other tests have the same driver
         found.failing.clear()
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from device_checks import assemble, close
+from device_checks import assemble, close, nothing_is_lost
 from device_programs import Arguments, waves
 from lit_programs import context
 from on_device import on_device, on_host
@@ -29,18 +28,12 @@ from mutad.runtime.emulated_driver import EmulatedDriver, emulated
 def emulation() -> Iterator[EmulatedDriver]:
     """Nothing of what is emulated may go wrong, and nothing is lost; short loops are replayed as well."""
     with emulated() as found:
-        gc.collect()
-        found.take_back()
         state = drivers.begun["emulated"].state
         words = state[device.UNIT], state[device.LEAST]
         state[device.UNIT], state[device.LEAST] = 1, 2
-        before = len(found.blocks)
-        yield found
-        state[device.UNIT], state[device.LEAST] = words
-        gc.collect()
-        found.take_back()
-        assert not found.unexpected
-        assert len(found.blocks) == before
+        with nothing_is_lost(found):
+            yield found
+            state[device.UNIT], state[device.LEAST] = words
         found.failing.clear()
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from mutad.runtime.emulated_driver import EmulatedDriver
 
 
 def close(found: Any, wanted: Any) -> None:
@@ -18,6 +22,39 @@ def close(found: Any, wanted: Any) -> None:
     assert a.dtype == b.dtype
     tolerance = 1e-4 if a.dtype == np.float32 else 1e-12
     np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+@contextmanager
+def nothing_is_lost(driver: EmulatedDriver) -> Generator[None]:
+    """Nothing of what is emulated goes wrong meanwhile, and arrays give back their memory."""
+    before = blocks_in_use(driver)
+    yield
+    assert not driver.unexpected
+    if blocks(driver) != before:
+        assert blocks_in_use(driver) == before
+        assert not driver.unexpected
+
+
+def blocks_in_use(driver: EmulatedDriver) -> set[int]:
+    """Where there are arrays on the device, without those that garbage holds.
+
+    Python's collector takes a tenth of a second: it looks for them where there are blocks that are new.
+    """
+    IN_USE.intersection_update(blocks(driver))  # others may lie where one was
+    if blocks(driver) != IN_USE:
+        gc.collect()
+        IN_USE.clear()
+        IN_USE.update(blocks(driver))
+    return set(IN_USE)
+
+
+IN_USE: set[int] = set()
+"""The blocks that were there when the collector had looked."""
+
+
+def blocks(driver: EmulatedDriver) -> set[int]:
+    driver.take_back()
+    return set(driver.blocks)
 
 
 def ptxas() -> str:
