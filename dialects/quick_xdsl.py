@@ -160,8 +160,8 @@ def starts_of(sizes: Any) -> tuple[int, ...]:
 
 def starts_for(option: Any, op: Any) -> tuple[int, ...]:
     """Where the segments of an op begin whose sizes it holds."""
-    held = op.properties if option.as_property else op.attributes
-    return starts_of(held[option.attribute_name])
+    sizes = (op.properties if option.as_property else op.attributes)[option.attribute_name]
+    return vars(sizes).get("_starts") or starts_of(sizes)
 
 
 def one_of(accessor: Any, op: Any, kind: Any = None) -> Any:

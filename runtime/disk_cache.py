@@ -59,14 +59,14 @@ def _shared_place(what: str, *depends_on: object) -> Place:
     return f"{what}-{digest.hexdigest()}{SUFFIX}"
 
 
-def place_of_imports() -> Place:
+def place_of_imports(what: str = "imports") -> Place:
     """Where code belongs that the interpreter alone makes (`import_cache`)."""
     if os.environ.get("MUTAD_DUMP"):
         return None
     import hashlib
 
     made_by = sys.version, sys.implementation.cache_tag, sys.flags.optimize
-    return f"imports-{hashlib.sha256(repr(made_by).encode()).hexdigest()}{SUFFIX}"
+    return f"{what}-{hashlib.sha256(repr(made_by).encode()).hexdigest()}{SUFFIX}"
 
 
 def made_by() -> tuple[Any, ...]:

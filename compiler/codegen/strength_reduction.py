@@ -135,7 +135,8 @@ def reduced(text: str) -> str | None:
 
     None where LLVM's pass pays: a loop has so many addresses that they should have registers in common.
     """
-    unoptimized = {*UNOPTIMIZED.findall(text)}
+    attributes = max(text.find("\nattributes #"), 0)  # behind all functions
+    unoptimized = {*UNOPTIMIZED.findall(text, attributes)}
     head, *functions = f"\n{text}".split(DEFINE)
     made = [head]
     for one in functions:

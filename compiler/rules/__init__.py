@@ -105,7 +105,9 @@ def accesses(op: Operation) -> list[Access]:
 
 
 def writes(op: Operation) -> list[Access]:
-    return [a for a in accesses(op) if a.kind == "write"]
+    if touches_nothing(type(op)):  # most ops
+        return []
+    return [a for a in rule_of(type(op)).effects(op) if a.kind == "write"]
 
 
 def reads(op: Operation) -> list[Access]:

@@ -9,12 +9,12 @@ import marshal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from mutad.runtime import disk_cache
-from mutad.runtime.import_cache import kept_dataclasses
+from mutad.runtime.import_cache import kept_dataclasses, known_dataclasses
 
 IMPORT = """
 import sys
@@ -66,6 +66,18 @@ def test_the_compiler_is_the_same_with_and_without(cache: Path, tmp_path: Path):
     assert stored.stat().st_ino == before.st_ino  # nothing was new
 
 
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that were compiled, as none was known."""
+    texts: list[str] = []
+    monkeypatch.setattr(
+        "mutad.runtime.import_cache.compile",
+        lambda text, *a, **k: texts.append(text) or compile(text, *a, **k),
+        raising=False,
+    )
+    return texts
+
+
 def defined(**defaults: Any) -> type:
     """A class that is defined now."""
 
@@ -77,13 +89,7 @@ def defined(**defaults: Any) -> type:
     return Pair
 
 
-def test_classes_from_the_cache_are_as_python_makes_them(cache: Path, monkeypatch: Any):
-    compiled: list[str] = []
-    monkeypatch.setattr(
-        "mutad.runtime.import_cache.compile",
-        lambda text, *a, **k: compiled.append(text) or compile(text, *a, **k),
-        raising=False,
-    )
+def test_classes_from_the_cache_are_as_python_makes_them(cache: Path, compiled: list[str]):
     with kept_dataclasses(cached=True):
         defined()
     assert compiled
@@ -129,3 +135,62 @@ def test_a_class_without_a_docstring_has_its_name_for_one(cache: Path):
     assert dataclasses.__dict__["inspect"] is python
     assert str(inspect.signature(made)) == str(inspect.signature(defined()))
     assert str(defined().__doc__).startswith("Pair(first: 'int' = 1")
+
+
+AT_START = """
+import marshal, sys
+import mutad
+from mutad.runtime import disk_cache
+stored = disk_cache.read(disk_cache.place_of_imports("runtime"))
+print(0 if stored is None else len(marshal.loads(stored[0])), "mutad.compiler" in sys.modules)
+"""
+
+
+def test_importing_mutad_reads_what_the_first_compilation_wrote(cache: Path, tmp_path: Path):
+    script = tmp_path / "start.py"
+    script.write_text(AT_START)
+
+    def start() -> list[str]:
+        return subprocess.check_output([sys.executable, "-B", str(script)], text=True).split()
+
+    assert start() == ["0", "False"]
+    assert not cache.exists()
+    run(tmp_path, cached=False)
+    assert not cache.exists()
+    run(tmp_path, cached=True)
+    assert int(start()[0]) > 100
+
+
+def test_code_that_was_written_is_not_made_again_by_import(
+    cache: Path, compiled: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("mutad.runtime.import_cache._of_runtime", {})
+    with known_dataclasses():
+        defined()
+    assert compiled
+    assert not cache.exists()  # as long as nothing is compiled
+    with kept_dataclasses(cached=False):
+        pass
+    assert not cache.exists()
+    with kept_dataclasses(cached=True):
+        pass
+    compiled.clear()
+    with known_dataclasses():
+        assert defined()().first == 1
+    assert not compiled
+
+
+def test_the_types_of_fields_are_read_as_python_reads_them(cache: Path):
+    pattern = vars(dataclasses)["_MODULE_IDENTIFIER_RE"]
+    with kept_dataclasses(cached=True):
+
+        @dataclasses.dataclass
+        class Kinds:
+            own: int
+            number: ClassVar[int] = 2
+            again: ClassVar[int] = 3
+            given: dataclasses.InitVar[int] = 4
+
+    assert [f.name for f in dataclasses.fields(Kinds)] == ["own"]
+    assert list(inspect.signature(Kinds).parameters) == ["own", "given"]
+    assert vars(dataclasses)["_MODULE_IDENTIFIER_RE"] is pattern
