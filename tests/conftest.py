@@ -190,8 +190,8 @@ OPTIMIZED = re.compile(
 )
 """What a page has that shows code of LLVM, or times, or ends where the last digits lead."""
 
-FRONT = ("derivative", "errors", "frontend", "gradients", "kernels", "values")
-"""The directories whose tests are about what is compiled, not about the machine code."""
+FRONT = ("derivative", "errors", "frontend", "gradients", "kernels", "runtime", "values")
+"""The directories whose tests are about what is compiled and how it is called, not about the machine code."""
 
 SHOWN = ("test_examples",)
 """Tests of programs that are examples."""
