@@ -80,6 +80,7 @@ from .transforms.separate_sums import SeparateSums
 from .transforms.shorten_recurrences import ShortenRecurrences
 from .transforms.sink_maps import SinkMaps
 from .transforms.skew_steps import SkewSteps
+from .transforms.skew_vectors import SkewVectors
 from .transforms.split_maps import SplitMaps
 from .transforms.step_on_rows import StepOnRows
 from .transforms.step_on_tape import StepOnTape
@@ -187,6 +188,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     EliminateCommon(),
     ExchangeArrays(),  # both arrays are there before the loop, and nothing shares their memory yet
     ExchangeCopied(),  # as exchange-arrays
+    SkewVectors(),  # after exchange-copied: without copies a step may stay behind another
     ReuseAllocs(),  # shadows take the memory of dead temporaries of the forward sweep
     PeelBoundaries(),  # reordering and vectorization need a body without branches
     TransposeRows(),  # transposed rows need no assumption about their length
@@ -227,6 +229,7 @@ FOR_CACHES = (
         FuseGathers,
         BlockRows,
         ExchangeCopied,  # on a device, the elements that it copies are one more launch
+        SkewVectors,
         PeelBoundaries,
         TransposeRows,
         AssumeExtents,
@@ -285,6 +288,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     FuseElementwise,
     FuseRows,
     SkewSteps,
+    SkewVectors,
     UnrollSteps,
     GatherAdds,
     GatherSums,
@@ -387,7 +391,7 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
     if not c.request.options.parallel:
         return [*passes]
     # Loops over blocks go step by step, and a sum alone has its order.
-    by_rows = SkewSteps | UnrollSteps | FuseRows | BlockRows
+    by_rows = SkewSteps | SkewVectors | UnrollSteps | FuseRows | BlockRows
     alone = by_rows | SinkMaps | FuseReductions | JamMaps | RotateSums
     kept = [p for p in passes if not isinstance(p, alone)]
     return [replace(p, threads=True) if isinstance(p, THREADED) else p for p in kept]

@@ -28,6 +28,7 @@ from .map_nest import combine, identity, is_float
 from .map_points import STRIP
 from .scalar_text import float_of
 from .vector_width import may_be_long
+from .whole_lines import from_line, may_begin_at_line
 
 ZEROS = "@gather.zeros"
 """A strip of zeros of any type."""
@@ -242,7 +243,14 @@ def middle(
     state, text = gather.state, gather.text
     everywhere = text.both([i.inside for i in inputs if not is_vector(i)])
     if everywhere == "true":
-        piece(gather, inputs, pointers, first, count, fresh)
+        d = state.memrefs[gather.op.outs[0]]
+        alone = len(gather.order) == 1
+        if not alone or not may_begin_at_line(count, d.element, d.strides[gather.innermost]):
+            piece(gather, inputs, pointers, first, count, fresh)
+            return
+        target = state.offset(pointers[0], d.element, first)
+        with from_line(state, target, d.element, count) as (start, length):
+            piece(gather, inputs, pointers, text.add(first, start), length, fresh)
         return
     more = text.value(f"lshr i64 {text.add(count, str(STRIP - 1))}, {STRIP.bit_length() - 1}")
     strips = text.value(f"select i1 {everywhere}, i64 1, i64 {more}")

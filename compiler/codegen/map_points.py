@@ -14,6 +14,7 @@ from .llvm_text import integer
 from .map_nest import Nest, Output, combine, registers, step_rows, write_registers
 from .map_stages import Stage, emit_wide, in_order, wild
 from .vector_width import may_be_long
+from .whole_lines import begins_behind, from_line, may_begin_at_line
 
 STRIP, SHORT_STRIP = 256, 64
 """Points of a strip: a few buffers of this many elements stay in the first-level cache. Shorter ones where
@@ -26,7 +27,12 @@ def emit_innermost(nest: Nest, pointers: list[str], accumulators: list[str]) -> 
     last = len(nest.extents) - 1
     count = nest.extents[last]
     types = [value_type(o.element) for o in registers(nest)]
-    if not any(o.buffered for o in nest.outputs) and len(nest.stages) == 1:
+    if (at := begins_at_line(nest)) is not None:
+        target = pointers[len(nest.inputs) + at]
+        with from_line(state, target, nest.outputs[at].element, count) as (first, length):
+            rows = step_rows(nest, pointers, last, first)
+            final, _ = points_loop(nest, nest.stages[0], rows, accumulators, length, {})
+    elif not any(o.buffered for o in nest.outputs) and len(nest.stages) == 1:
         final, _ = points_loop(nest, nest.stages[0], pointers, accumulators, count, {})
     else:
         points = points_of_strip(nest)
@@ -49,6 +55,20 @@ def emit_innermost(nest: Nest, pointers: list[str], accumulators: list[str]) -> 
     if last == 0:
         write_registers(nest, 0, pointers, final)
     return final
+
+
+def begins_at_line(nest: Nest) -> int | None:
+    """The output at whose lines the loop over one long row is to begin."""
+    simple = len(nest.extents) == len(nest.stages) == 1 and not registers(nest)
+    computes = len([*nest.op.body.block.ops]) > 1  # a copy is a call
+    if not simple or not computes or any(o.buffered for o in nest.outputs):
+        return None
+    if not any(may_be_long(n, nest.op) for n in nest.op.extents):
+        return None
+    for k, o in enumerate(nest.outputs):
+        if may_begin_at_line(nest.extents[0], o.element, o.strides[0]):
+            return k if begins_behind(o.memref, o.element) else None
+    return None
 
 
 def points_of_strip(nest: Nest) -> int:

@@ -389,10 +389,12 @@ class Skewed:
         body.add_ops([start, end])
         if self.ahead:
             maps = [op for op in self.loop.body.block.ops if isinstance(op, array.MapOp)]
-            along, carried = self.step_of(start.result, [m for m in maps if m not in self.ahead])
+            along, carried = step_of(
+                self.loop, start.result, [m for m in maps if m not in self.ahead]
+            )
             along.add_op(array.YieldOp(carried))
             body.insert_op_before(array.LoopOp(times, self.loop.carried, along), end)
-        step, carried = self.step_of(start.result, self.ahead)
+        step, carried = step_of(self.loop, start.result, self.ahead)
         maps = [op for op in step.ops if isinstance(op, array.MapOp)]
         latest = [shift + (self.times - 1) * self.behind for shift in self.run.shifts]
         rows = FusedRows(Run(maps, latest), ())
@@ -416,22 +418,23 @@ class Skewed:
             if op.parent in (body, block, step) and not isinstance(op, array.MapOp):
                 op.location = self.loop.location
 
-    def step_of(
-        self, start: SSAValue, without: Sequence[Operation]
-    ) -> tuple[Block, list[SSAValue]]:
-        """The body of a loop over the steps from `start` on, without some maps; what it yields."""
-        old = self.loop.body.block
-        step = Block(arg_types=[a.type for a in old.args])
-        for mine, theirs in zip(step.args, old.args, strict=True):
-            mine.name_hint = theirs.name_hint
-        iteration = arith.AddiOp(start, step.args[0])
-        iteration.location = self.loop.location
-        step.add_op(iteration)
-        carried = copied(old, step, [iteration.result, *step.args[1:]], without)
-        for op in reversed(tuple(step.ops)):
-            if is_pure(op) and not any(r.uses or r in carried for r in op.results):
-                Rewriter.erase_op(op)
-        return step, carried
+
+def step_of(
+    loop: array.LoopOp, start: SSAValue, without: Sequence[array.MapOp]
+) -> tuple[Block, list[SSAValue]]:
+    """The body of a loop over the steps from `start` on, without some maps; what it yields."""
+    old = loop.body.block
+    step = Block(arg_types=[a.type for a in old.args])
+    for mine, theirs in zip(step.args, old.args, strict=True):
+        mine.name_hint = theirs.name_hint
+    iteration = arith.AddiOp(start, step.args[0])
+    iteration.location = loop.location
+    step.add_op(iteration)
+    carried = copied(old, step, [iteration.result, *step.args[1:]], without)
+    for op in reversed(tuple(step.ops)):
+        if is_pure(op) and not any(r.uses or r in carried for r in op.results):
+            Rewriter.erase_op(op)
+    return step, carried
 
 
 def bytes_of(run: Run, loop: array.LoopOp, analyses: Analyses, before: Before) -> SSAValue:

@@ -90,9 +90,22 @@ def taped_program(seed: int) -> SkewedProgram:
     return SkewedProgram(source + "\n", shape, layout, rng.choice((0, 1, 3, 4, 5, 8, 9)))
 
 
-def skewed_program(seed: int) -> SkewedProgram:
+def vector_program(seed: int) -> SkewedProgram:
+    """Steps over vectors, as `skew-vectors` has them: some blocks of 64 elements."""
+    made = skewed_program(seed, ranks=((1, 1), (1, 1), (1, 2)))
     rng = random.Random(seed)
-    rank, reach = rng.choice(((2, 1), (2, 1), (2, 2), (3, 1)))
+    size = rng.choice((40, 64, 71, 100, 131, 200))
+    layout = "reversed" if made.layout == "reversed" else "rows"
+    return SkewedProgram(made.source, (size,), layout, made.steps)
+
+
+def skewed_program(
+    seed: int,
+    ranks: tuple[tuple[int, int], ...] = ((2, 1), (2, 1), (2, 2), (3, 1)),
+) -> SkewedProgram:
+    """Of grids of one of these ranks, each with how far a statement reaches."""
+    rng = random.Random(seed)
+    rank, reach = rng.choice(ranks)
     lines = [statement(rng, rank, reach) for _ in range(rng.choice((1, 1, 2)))]
     source = "\n    ".join(
         [
