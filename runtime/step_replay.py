@@ -11,8 +11,8 @@ import mmap
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from . import spill_file, step_stack
-from .step_stack import (
+from . import spill_file, step_files, step_stack
+from .step_words import (
     BASE,
     CURSOR,
     END,
@@ -41,7 +41,7 @@ from .step_stack import (
     WRITE,
     get,
     put,
-)  # fmt: skip
+)
 
 Loop = tuple[int, int, int, int, int, int, int, Any]
 """The count, the bytes of a state, of what a step keeps at least and at most, and of the copies, whether
@@ -169,7 +169,7 @@ class Replay:
                 if what in (STORE, WRITE):
                     self.push(head, get(head + STATE), STATES)
                 if what == WRITE:
-                    step_stack.write(self.stack, head)
+                    step_files.write(self.stack, head)
             elif get(head + KIND) == KEEP:
                 self.keep(loop, head, counts)
                 self.step(loop, head, 1, counts)
@@ -194,14 +194,15 @@ class Replay:
         last, limit = get(stack + LAST), get(stack + LIMIT)
         put(stack + LAST, 0)
         put(stack + LIMIT, item + ITEM_BYTES + get(head + SAVED) - own)
-        put(item + ITEM_END, get(stack + END))
-        put(stack + END, get(stack + END) - own + ITEM_BYTES)
+        end = get(stack + END)
+        put(item + ITEM_END, end)
+        put(stack + END, end - own + ITEM_BYTES)
         ran = [0, 0]
         copies = loop[6] - HEAD_BYTES - inner[1] - inner[2]
         put(item + ITEM_RECORD, self.forward((*inner[:4], copies, *inner[5:]), ran))
         counts[1] += ran[0] - inner[0]
         put(stack + LAST, last)
-        put(stack + LIMIT, limit)
+        put(stack + LIMIT, limit and limit + get(stack + END) - end)
 
     def push(self, head: int, size: int, kind: int) -> int:
         item = get(self.stack + CURSOR)
@@ -220,7 +221,7 @@ class Replay:
         while left:
             item = get(head + TOP)
             if not item:
-                step_stack.fetch(self.stack, head, left)
+                step_files.fetch(self.stack, head, left)
                 continue
             record = get(item + ITEM_RECORD)
             if record == 0:

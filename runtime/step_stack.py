@@ -2,9 +2,9 @@
 
 All such loops of a gradient call share one stack, in one piece of memory. What steps keep is pushed at its
 lower end; at its upper end are the arrays on which steps are run again, and what steps keep that have loops
-of their own. A loop that begins puts down a *head*, words of 8 bytes that say how it stands; behind it come
-its items, the last of which names the one below. So loops that come one after the other, and those within a
-step of another, take and give back memory in turn.
+of their own: one piece each, as large as any of them needs. A loop that begins puts down a *head*, words of 8
+bytes that say how it stands; behind it come its items, the last of which names the one below. So loops that
+come one after the other, and those within a step of another, take and give back memory in turn.
 
 A loop that begins while others wait to be reversed makes room: it takes the last items of the one before,
 while that saves steps (`make_room`). A loop that others follow begins with a restart state.
@@ -25,48 +25,53 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from . import file_schedules, raised_exceptions, schedules, spill_file
-
-WORD = 8
-CURSOR, END, LAST, LIMIT, BASE, WHOLE_END = 8, 16, *range(32, 64, WORD)
-"""Words of the stack: the first byte that is free, the first that is not, the head of the loop that began
-last, what this scope may not pass (0 where that is the end), where all begins and where it ends. The first
-four are those of a tape."""
-FILE, FILE_END, FILE_PEAK = range(88, 112, WORD)
-"""Which file there is, by the context of the call, or 0; its first byte that is free; how many it had."""
-
-TOP, UNTIL, KIND, STEP, COPIES, COUNT, STATES, VALUES, SAVED, STATE, OWN = range(0, 88, WORD)
-"""Words of a head, those that compiled code knows: the item on top; up to which step it is known what to do,
-and what; the step that the arrays stand before; the copies on which steps are run again; how many steps there
-are, -1 where that is unknown; how many items there are of each kind; the most that a step's values take; the
-bytes of a state's item; what of a step's values its own loops have nothing to do with."""
-ROOM, PERIOD, COPIED, BEFORE, FOLLOWED, TURNED, FILED, FILED_STEP, AGAIN = range(88, 160, WORD)
-"""The others: the bytes that the plan is for; every which step a state is kept; the bytes of the copies;
-where the stack ended before them; whether other loops follow; 1 if the reverse sweep has begun, before it
-where the stack will end then, if a loop took items; where in the file the last state is, or 0, and of which
-step; how many steps are run from the one that was fetched, and stays there."""
-HEAD_BYTES = 160
-ITEM_STEP, ITEM_RECORD, ITEM_END, ITEM_BYTES = 8, 16, 24, 32
-
-KEEP, STORE, RUN, WRITE = 1, 2, 3, 4
-"""Kinds of what to do: to keep the values of steps; to keep the state, and then what the head says; to keep
-nothing; to keep the state in the file. 0 is what an error in here becomes."""
-NOMINAL, PARTS, FAR = 1000, 8, 1 << 62
-"""What an unknown count is taken for; how many ways are tried to divide memory; behind all steps."""
-
-
-def get(address: int) -> int:
-    return ctypes.c_int64.from_address(address).value
-
-
-def put(address: int, value: int) -> None:
-    ctypes.c_int64.from_address(address).value = value
-
-
-def end_of(stack: int) -> int:
-    """What may be taken ends at the limit of the scope, if it has one, and of the stack."""
-    limit, end = get(stack + LIMIT), get(stack + END)
-    return min(limit, end) if limit else end
+from . import file_schedules, raised_exceptions, schedules, step_ownership
+from .step_files import close_file, fetch, file_plan_of, open_file, reserve, write, written
+from .step_words import (
+    AGAIN,
+    BASE,
+    COPIED,
+    COPIES,
+    COUNT,
+    CURSOR,
+    END,
+    FAR,
+    FILE,
+    FILED,
+    FILED_STEP,
+    FOLLOWED,
+    HEAD_BYTES,
+    ITEM_END,
+    ITEM_RECORD,
+    ITEM_STEP,
+    KEEP,
+    KIND,
+    LAST,
+    LOW,
+    NOMINAL,
+    OWN,
+    PARTS,
+    PERIOD,
+    PREVIOUS,
+    ROOM,
+    RUN,
+    SAVED,
+    STATE,
+    STATES,
+    STEP,
+    STORE,
+    TOP,
+    TURNED,
+    UNTIL,
+    VALUES,
+    WHOLE_END,
+    WORD,
+    WRITE,
+    end_of,
+    get,
+    put,
+    set_end,
+)
 
 
 def about(stack: int, n: int, state: int, saved: int, bytes_: int) -> float:
@@ -107,14 +112,16 @@ def begin(
     head = get(stack + CURSOR)
     free = end_of(stack) - head - HEAD_BYTES
     if free < need:
-        taken = head - get(stack + BASE) + get(stack + WHOLE_END) - get(stack + END)
-        return -(taken + HEAD_BYTES + need)
-    saved = low
-    if free >= copies + state + low:
+        return -least_bytes(stack, need)
+    held = state + copies if least else state
+    saved, on_states = low, free >= copies + state + low
+    if followed and 0 <= n * low <= held:
+        on_states = False  # No other could take as much from it as all values are.
+    if on_states:
         saved = share(stack, n, state, low, full, free - copies, inner)
     known = {
         KIND: KEEP, COUNT: n, SAVED: saved, STATE: state, ROOM: free - copies, COPIED: copies,
-        FOLLOWED: followed, OWN: low - least,
+        FOLLOWED: followed and on_states, OWN: low - least, LOW: low, PREVIOUS: get(stack + LAST),
     }  # fmt: skip
     for at in range(0, HEAD_BYTES, WORD):
         put(head + at, known.get(at, 0))
@@ -122,17 +129,53 @@ def begin(
     put(stack + LAST, head)
     if get(stack + FILE) and n * saved > free:
         reserve(stack, head, n)
-    if least and free >= copies + state + low:
+    if least and on_states:
         place_copies(stack, head)
     return head
+
+
+def least_bytes(stack: int, need: int) -> int:
+    """The least number of bytes of the whole stack in which a loop can begin that needs so many.
+
+    The loops before it keep states where these are less than all their values, and there is room for them.
+    """
+    bytes_ = get(stack + WHOLE_END) - get(stack + BASE)
+    if get(stack + FILE):
+        return bytes_ - (end_of(stack) - get(stack + CURSOR)) + HEAD_BYTES + need
+    heads, head = list[int](), get(stack + LAST)
+    while head:
+        heads.append(head)
+        head = get(head + PREVIOUS)
+    enough = bytes_ + 1
+    while enough > bytes_:
+        taken, more = 0, FAR
+        for head in reversed(heads):
+            taken += HEAD_BYTES
+            values, state = known_values(head), get(head + STATE)
+            held = state if get(head + OWN) == get(head + LOW) else state + get(head + COPIED)
+            on_states = taken + get(head + COPIED) + state + get(head + LOW)
+            if held < values and bytes_ < on_states:
+                more = min(more, on_states)
+            taken += held if held < values and bytes_ >= on_states else values
+        enough = taken + HEAD_BYTES + need
+        bytes_ = max(bytes_, min(enough, more))
+    return bytes_
+
+
+def known_values(head: int) -> int:
+    """What a loop takes that keeps the values of all steps, and no state."""
+    if get(head + COUNT) >= 0:
+        return get(head + COUNT) * get(head + LOW)
+    if get(head + STEP):
+        return FAR
+    return get(head + COPIED) if get(head + COPIES) else 0
 
 
 def place_copies(stack: int, head: int) -> None:
     """At the upper end: where steps have loops, below what steps keep there themselves."""
     end = get(stack + END)
-    put(head + BEFORE, end)
     put(head + COPIES, end - get(head + COPIED))
-    put(stack + END, end - get(head + COPIED))
+    set_end(stack, end - get(head + COPIED))
 
 
 def make_room(
@@ -143,22 +186,25 @@ def make_room(
     Where others follow, all but the first: none of them comes at what is below this loop.
     """
     before = get(stack + LAST)
-    tops = restarts(before)
+    tops = restarts(stack, before)
     if not tops:
         return
-    free = end_of(stack) - HEAD_BYTES - copies
+
+    def left(top: int) -> int:
+        """The bytes for what the loop keeps if the items above one are taken."""
+        return end_of(stack) + tops[top] - end_below(before, top) - HEAD_BYTES
 
     def cost(top: int) -> float:
-        """About how many steps both loops run if the items above one are taken."""
-        end = end_below(before, top)
+        """About how many steps both loops run then."""
         lost = get(before + COUNT) - get(top + ITEM_STEP if top else before + FILED_STEP)
-        mine = about(stack, max(n, 1), state, full, free - end)
+        mine = about(stack, max(n, 1), state, full, left(top) - copies)
         sizes = get(before + STATE), get(before + SAVED)
-        return mine + about(stack, lost, *sizes, get(before + ROOM) - (end - before))
+        kept = end_below(before, top) - before
+        return mine + about(stack, lost, *sizes, get(before + ROOM) - kept)
 
-    possible = [t for t in tops if end_of(stack) - end_below(before, t) >= HEAD_BYTES + need]
+    possible = [top for top in tops if left(top) >= need]
     if followed or not possible:
-        chosen = tops[0]
+        chosen = next(iter(tops))
     elif n < 0:
         half = [t for t in possible if 2 * (t - before) <= get(before + ROOM)]
         chosen = half[-1] if half else possible[0]
@@ -169,22 +215,24 @@ def make_room(
         kept = about(stack, n, state, full, all_of_it) if all_of_it >= need else FAR
         if kept <= cost(chosen):
             return
-    upper = get(stack + END)
     take_above(stack, before, chosen)
-    put(before + TURNED, max(get(before + TURNED), get(stack + END)))
-    put(stack + END, upper)  # until its turn: what the step has put there since is in between
 
 
-def restarts(head: int) -> list[int]:
-    """The restart states of a loop, the first first, 0 for all in the file; none where there is no first."""
-    found, item, last = list[int](), get(head + TOP), 0
+def restarts(stack: int, head: int) -> dict[int, int]:
+    """The restart states of a loop, the first first, 0 for all in the file; none where there is no first.
+
+    With what the items above each have at the upper end.
+    """
+    found, item, last = list[tuple[int, int]](), get(head + TOP), 0
+    end = begin = get(stack + END)
     while item:
         if get(item + ITEM_RECORD) == 0:
-            found.append(item)
+            found.append((item, end - begin))
+        end = get(item + ITEM_END) or end
         last, item = item, get(item)
     if get(head + FILED):
-        return [0, *found[::-1]]
-    return found[::-1] if last and found and found[-1] == last else []
+        return {0: end - begin, **dict(found[::-1])}
+    return dict(found[::-1]) if last and found and found[-1][0] == last else {}
 
 
 def end_below(head: int, kept: int) -> int:
@@ -196,7 +244,7 @@ def take_above(stack: int, head: int, kept: int) -> None:
     """Let a restart state be the last item of a loop; 0: let it have none in memory."""
     item = get(head + TOP)
     while item != kept:
-        put(stack + END, get(item + ITEM_END) or get(stack + END))
+        set_end(stack, get(item + ITEM_END) or get(stack + END))
         kind = STATES if get(item + ITEM_RECORD) == 0 else VALUES
         put(head + kind, get(head + kind) - 1)
         item = get(item)
@@ -216,7 +264,7 @@ def share(
         return low
     count, inner_state, inner_saved = inner
     if count <= 0:
-        return most if n <= 1 else max(low, most // 2)
+        return (most if n <= 1 else max(low, most // 2)) & -WORD
 
     def cost(saved: int) -> float:
         """About how many steps of the inner loop are run."""
@@ -225,7 +273,7 @@ def share(
         each = about(stack, count, inner_state, inner_saved, within)
         return (about(stack, steps, state, saved, free) - steps) * count + steps * each
 
-    return min((low + (most - low) * k // PARTS for k in range(PARTS + 1)), key=cost)
+    return min((low + ((most - low) * k // PARTS & -WORD) for k in range(PARTS + 1)), key=cost)
 
 
 # --- Steps ------------------------------------------------------------------------------------
@@ -270,12 +318,6 @@ def store_first(head: int, left: int, *, all_fit: bool) -> int:
     return STORE
 
 
-def written(stack: int, head: int, left: int) -> int:
-    """How many steps are run from a state that goes to the file; 0 where none does."""
-    at_bottom = not (get(head + STATES) or get(head + VALUES) or get(head + TURNED))
-    return file_plan_of(head).ahead(left) if get(stack + FILE) and at_bottom else 0
-
-
 def go(head: int, kind: int, until: int) -> int:
     put(head + KIND, kind)
     put(head + UNTIL, until)
@@ -284,13 +326,6 @@ def go(head: int, kind: int, until: int) -> int:
 
 def plan_of(head: int) -> schedules.Plan:
     found = schedules.plan(*(get(head + at) for at in (COUNT, STATE, SAVED, ROOM)))
-    assert found is not None
-    return found
-
-
-def file_plan_of(head: int, count: int = 0) -> file_schedules.FilePlan:
-    sizes = (get(head + at) for at in (STATE, SAVED, ROOM))
-    found = file_schedules.plan(count or get(head + COUNT), *sizes)
     assert found is not None
     return found
 
@@ -305,7 +340,7 @@ def explore(stack: int, head: int, step: int) -> int:
         return STORE
     if get(stack + FILE):
         if not get(head + PERIOD):
-            take_above(stack, head, restarts(head)[0])
+            take_above(stack, head, next(iter(restarts(stack, head))))
             write(stack, head)
             put(head + PERIOD, file_plan_of(head, max(NOMINAL, 4 * step)).period)
         go(head, RUN, step + get(head + PERIOD))
@@ -314,7 +349,7 @@ def explore(stack: int, head: int, step: int) -> int:
     assert sizes is not None
     most = (sizes.all - sizes.saved) // sizes.state
     if not get(head + PERIOD):
-        take_above(stack, head, restarts(head)[0])
+        take_above(stack, head, next(iter(restarts(stack, head))))
         put(head + PERIOD, max(1, step // PARTS))
     elif get(head + STATES) >= most:
         drop_every_second(stack, head)
@@ -338,73 +373,6 @@ def drop_every_second(stack: int, head: int) -> None:
     put(stack + CURSOR, first + len(kept) * size)
 
 
-# --- The file ---------------------------------------------------------------------------------
-
-
-def open_file(stack: int, context: int, name: int) -> int:
-    """What memory has no room for goes to a file in a folder, whose name ends with a 0."""
-    folder = ctypes.string_at(name).decode("utf-8", "surrogateescape")
-    spill_file.opened(context, folder)
-    put(stack + FILE, context)
-    put(stack + FILE_END, spill_file.FIRST)
-    return KEEP
-
-
-def close_file(context: int) -> int:
-    """The call ends."""
-    spill_file.closed(context)
-    return KEEP
-
-
-def reserve(stack: int, head: int, n: int) -> None:
-    """OSError where the file cannot hold the states of so many steps: before any is run."""
-    plan, states = file_plan_of(head), 0
-    while n > 0 and (run := plan.ahead(n)):
-        n, states = n - run, states + 1
-    if states:
-        end = get(stack + FILE_END) + states * get(head + STATE)
-        spill_file.of(get(stack + FILE)).reserve(end)
-
-
-def write(stack: int, head: int) -> int:
-    """Take the state on top to the file. Its words say where the one before is there, and of which step."""
-    item, state, place = get(head + TOP), get(head + STATE), get(stack + FILE_END)
-    put(item, get(head + FILED))
-    put(item + ITEM_RECORD, get(head + FILED_STEP))
-    spill_file.of(get(stack + FILE)).write(item, state, place)
-    put(head + FILED, place)
-    put(head + FILED_STEP, get(item + ITEM_STEP))
-    put(stack + FILE_END, place + state)
-    put(stack + FILE_PEAK, max(get(stack + FILE_PEAK), place + state - spill_file.FIRST))
-    put(head + TOP, 0)
-    put(head + STATES, 0)
-    put(stack + CURSOR, item)
-    return KEEP
-
-
-def fetch(stack: int, head: int, end: int) -> int:
-    """Nothing is left in memory on the way back to the step `end`: the last state in the file is next."""
-    item, place, state = get(stack + CURSOR), get(head + FILED), get(head + STATE)
-    step = get(head + FILED_STEP)
-    file = spill_file.of(get(stack + FILE))
-    file.read(item, state, place)
-    if get(item):
-        file.soon(state, get(item))
-    again = file_plan_of(head).again(end - step)
-    put(head + AGAIN, again)
-    if not again:
-        put(head + FILED, get(item))
-        put(head + FILED_STEP, get(item + ITEM_RECORD))
-        put(stack + FILE_END, place)
-    for at in (0, ITEM_RECORD, ITEM_END):
-        put(item + at, 0)
-    put(item + ITEM_STEP, step)
-    put(head + TOP, item)
-    put(head + STATES, 1)
-    put(stack + CURSOR, item + state)
-    return KEEP
-
-
 # --- The reverse sweep ------------------------------------------------------------------------
 
 
@@ -413,8 +381,6 @@ def turn(stack: int, head: int) -> int:
     if get(head + COUNT) < 0:
         put(head + COUNT, get(head + STEP))
     count = get(head + COUNT)
-    if (upper := get(head + TURNED)) > 1:
-        put(stack + END, upper)
     put(head + TURNED, 1)
     if get(head + VALUES) < count and not get(head + COPIES):
         place_copies(stack, head)
@@ -453,7 +419,7 @@ def finish(stack: int, head: int) -> int:
     """All steps are reversed: what the loop took is free."""
     put(stack + CURSOR, head)
     if get(head + COPIES):
-        put(stack + END, get(head + BEFORE))
+        set_end(stack, get(head + COPIES) + get(head + COPIED))
     return KEEP
 
 
@@ -474,6 +440,10 @@ FUNCTIONS = {
 """By symbol, each with the number of its integers."""
 
 
+OF_STACKS = (begin, ask, turn, restart, finish, write, fetch)
+"""Those that are asked of a stack that has begun."""
+
+
 @functools.cache
 def callback(symbol: str) -> Any:
     function, count = FUNCTIONS[symbol]
@@ -485,6 +455,8 @@ def caught(function: Callable[..., int]) -> Callable[..., int]:
 
     def call(*numbers: int) -> int:
         try:
+            if step_ownership.Watch.on and function in OF_STACKS:
+                return step_ownership.answered(function, numbers)
             return function(*numbers)
         except BaseException as error:
             raised_exceptions.pending.error = error

@@ -34,7 +34,7 @@ from .function_to_llvm import KernelWriter
 from .handles import Record
 from .kernel_state import OK, value_type
 from .polls import poll_if
-from .steps_driver import has_steps
+from .steps_driver import has_steps, is_step
 from .support.context import STACK_END
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ class ActivationWriter(KernelWriter):
         state.returns = self.kind
         state.depth = DEPTH
         state.chained = self.function.attributes.get("chained") is not None
-        state.pushes_far = has_steps(self.function)
+        if is_step(self.function):
+            state.arena_push = "mutad_steps_" + ("far" if has_steps(self.function) else "near")
         parameters = self.parameters()
         self.guard()
         scratch = self.mark(self.function.body.block)

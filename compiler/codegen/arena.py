@@ -10,13 +10,15 @@ from __future__ import annotations
 from .kernel_state import OUT_OF_MEMORY, KernelState
 from .support.context import ARENA, TAPE_WORDS
 
+TAPE_PUSH = "mutad_tape_push"
+
 
 def make_arena(state: KernelState) -> None:
     """An empty arena, of which the context knows."""
     slot = state.text.alloca(f"[{TAPE_WORDS} x i64]", "arena")
     state.text.do(f"store [{TAPE_WORDS} x i64] zeroinitializer, ptr {slot}")
     state.text.do(f"store ptr {slot}, ptr {state.context_slot(ARENA)}, align 8")
-    state.support.add("mutad_tape_push")
+    state.support.add(TAPE_PUSH)
 
 
 def arena_push(state: KernelState, size: str) -> str:
@@ -24,9 +26,9 @@ def arena_push(state: KernelState, size: str) -> str:
     text = state.text
     at = state.context_slot(ARENA)
     arena = text.value(f"load ptr, ptr {at}, align 8", "arena")
-    function = "mutad_steps_far" if state.pushes_far else "mutad_tape_push"
+    function = state.arena_push
     state.support.add(function)
-    given = f"ptr {arena}" if state.pushes_far else f"ptr %ctx, ptr {arena}"
+    given = f"ptr %ctx, ptr {arena}" if function == TAPE_PUSH else f"ptr {arena}"
     found = text.value(f"call ptr @{function}({given}, i64 {size})", "kept")
     state.return_when(text.value(f"icmp eq ptr {found}, null"), OUT_OF_MEMORY)
     return found

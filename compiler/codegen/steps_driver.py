@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -41,6 +42,8 @@ from .support.steps import (
     LAST,
     LIMIT,
     OWN,
+    OWN_END,
+    OWN_TOP,
     PENDING,
     SAVED,
     STATE,
@@ -129,23 +132,44 @@ class StepsWriter:
         """Run it and keep its values. Loops of its own may take what these take at most, and no more."""
         step = self.load("i64", "%kept", STEP, "step")
         item = self.pushed(str(ITEM_HEAD), VALUES)
-        last, limit = self.load("i64", "%stack", LAST), self.load("i64", "%stack", LIMIT)
-        begin = self.text.value(f"ptrtoint ptr {self.at(item, ITEM_HEAD)} to i64")
-        loops = self.text.sub(self.load("i64", "%kept", SAVED), self.load("i64", "%kept", OWN))
-        most = self.text.add(begin, loops)
-        if self.nested:
-            self.store("i64", self.load("i64", "%stack", END), item, ITEM_END)
-        self.store("i64", "0", "%stack", LAST)
-        self.store("i64", most, "%stack", LIMIT)
+        before = self.open_scope(item) if self.nested else {}
         fields = ", ".join(["ptr %ctx", "i64 %depth", f"i64 {step}", *self.shown(self.frame, now)])
         name = symbol(f"{self.op.target}{activation.FORWARD}")
         every = self.text.value(f"call fastcc {{ i32, i64 }} @{name}({fields})", "all")
         self.leave_when_failed(self.text.value(f"extractvalue {{ i32, i64 }} {every}, 0", "status"))
         record = self.text.value(f"extractvalue {{ i32, i64 }} {every}, 1", "record")
         self.store("i64", record, item, ITEM_RECORD)
-        self.store("i64", last, "%stack", LAST)
-        self.store("i64", limit, "%stack", LIMIT)
+        if self.nested:
+            self.close_scope(item, before)
         self.go_on(now, step)
+
+    def open_scope(self, item: str) -> dict[int, str]:
+        """Give a step its own piece of memory at the upper end, and its loops their share of the lower one.
+
+        The words of the stack that hold again when the step has run.
+        """
+        text = self.text
+        before = {at: self.load("i64", "%stack", at) for at in (LAST, LIMIT, OWN_TOP, OWN_END)}
+        end, own = self.load("i64", "%stack", END), self.load("i64", "%kept", OWN)
+        begin = text.value(f"ptrtoint ptr {self.at(item, ITEM_HEAD)} to i64")
+        left = text.sub(end, text.sub(own, str(ITEM_HEAD)))
+        self.leave_without_memory(text.value(f"icmp slt i64 {left}, {begin}"))
+        self.store("i64", end, item, ITEM_END)
+        words = {END: left, OWN_TOP: end, OWN_END: left, LAST: "0"}
+        words[LIMIT] = text.add(begin, text.sub(self.load("i64", "%kept", SAVED), own))
+        for at, value in words.items():
+            self.store("i64", value, "%stack", at)
+        return before
+
+    def close_scope(self, item: str, before: dict[int, str]) -> None:
+        """What the step has taken at the upper end, the scope around it no longer has either."""
+        text, limit = self.text, before[LIMIT]
+        end, was = self.load("i64", "%stack", END), self.load("i64", item, ITEM_END)
+        smaller = text.add(limit, text.sub(end, was))
+        none = text.value(f"icmp eq i64 {limit}, 0")
+        left = text.value(f"select i1 {none}, i64 0, i64 {smaller}")
+        for at, value in {**before, LIMIT: left}.items():
+            self.store("i64", value, "%stack", at)
 
     def go_on(self, now: str, step: str) -> None:
         self.turn(self.frame, now, self.op.permutation)
@@ -159,7 +183,7 @@ class StepsWriter:
 
     def pushed(self, size: str, kind: int) -> str:
         item = self.text.value(
-            f"call ptr @mutad_steps_push(ptr %ctx, ptr %stack, ptr %kept, i64 {size}, i64 {kind})",
+            f"call ptr @mutad_steps_push(ptr %stack, ptr %kept, i64 {size}, i64 {kind})",
             "item",
         )
         self.leave_without_memory(self.text.value(f"icmp eq ptr {item}, null"))
@@ -385,6 +409,15 @@ def module_of(op: Operation) -> Operation:
 def has_steps(function: Operation) -> bool:
     """Whether a function runs checkpointed loops."""
     return any(isinstance(op, activation.StepsOp) for op in function.walk())
+
+
+def is_step(function: func.FuncOp) -> bool:
+    """Whether a function is what a checkpointed loop keeps the values of a step by."""
+    module, name = module_of(function), function.sym_name.data
+    return any(
+        isinstance(op, activation.StepsOp) and name == f"{op.target}{activation.FORWARD}"
+        for op in module.walk()
+    )
 
 
 def pending_site(state: KernelState, op: Operation) -> int:

@@ -143,7 +143,7 @@ def raise_pending(state: KernelState, op: Operation, said: str) -> None:
 def lower_steps(state: KernelState, op: activation.StepsOp) -> None:
     """Begin, and run the loop."""
     text = state.text
-    state.support |= {"mutad_steps_push", "mutad_steps_pop", "mutad_tape_push"}
+    state.support |= {"mutad_steps_push", "mutad_steps_pop"}
     if state.memory.polls:
         state.support.add("mutad_poll")
     stack = text.value(f"load ptr, ptr {state.context_slot(ARENA)}, align 8", "stack")

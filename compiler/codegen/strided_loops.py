@@ -21,6 +21,7 @@ from .kernel_state import ITEM_BYTES, KernelState
 from .llvm_text import FunctionText, OpenLoop
 from .scalar_text import FAST, float_text
 
+FUSED = {"double": "llvm.fma.f64", "float": "llvm.fma.f32"}
 AS_WRITTEN = "noinline optsize nounwind"
 """Of a function whose loops LLVM leaves alone."""
 
@@ -71,6 +72,15 @@ class Elements:
             self.type, "mul"
         )
         return self.text.value(f"{form} {self.type} {x}, {y}")
+
+    def plus_product(self, total: str, x: str, y: str) -> str:
+        """A sum and a product, fused where the CPU fuses them, at each level of optimization."""
+        if self.type not in FUSED or "fma" not in self.state.features:
+            return self.plus(total, self.times(x, y))
+        name = self.state.intrinsic(FUSED[self.type], self.type, ", ".join([self.type] * 3))
+        return self.text.value(
+            f"call {self.type} @{name}({self.type} {x}, {self.type} {y}, {self.type} {total})"
+        )
 
     def behind(self, pointer: str, elements: str) -> str:
         return self.text.value(

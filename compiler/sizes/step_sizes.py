@@ -16,13 +16,14 @@ After::
     %kept, %n = activation.steps @f_step %count state %state saved %saved to %saved around %c0 ...
 
 What is `beside` the stack is what the rest of the function saves. Where steps save different amounts, it is
-the most that one saves. Where a step has checkpointed loops of its own, it saves at least what they cannot do
-without, and at most what they like. Refused where that is known only at run time.
+the most that one saves. Where a step has checkpointed loops of its own, what it keeps itself lies in one
+piece. Beside that it saves at least what its loops cannot do without, and at most what they like. Refused
+where that is known only at run time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import cast
@@ -51,7 +52,7 @@ from .entry_values import EntryValues, Undetermined, Why, why
 from .equal_extents import equal_extents
 from .work_size import Effect, Measure, clean
 
-ITEM, HEAD = 32, 160
+ITEM, HEAD = 32, 168
 """Bytes of an item beside what it holds; of what says how a loop stands."""
 UNBOUNDED = 1 << 60
 """More bytes than any budget has."""
@@ -348,15 +349,16 @@ class Called(Measure):
         self.effects: dict[Operation, Effect] = {}
         self.relevant: set[Operation] = set()
 
-    def kept(self, inner: Callable[[activation.StepsOp], Amount]) -> Amount:
-        """The bytes of the segments that a forward function leaves, and of what its loops keep."""
-        effects: dict[Operation, Effect] = {}
-        for op in self.kernel.walk():
-            if isinstance(op, ad.PushOp):
-                effects[op] = lambda op=op: held(self.linked(op))
-            elif isinstance(op, activation.StepsOp):
-                effects[op] = lambda op=op: held(inner(op))
-        return self._whole(effects).peak
+    def kept(self) -> Amount:
+        """The bytes of the segments that a forward function leaves."""
+        found = [op for op in self.kernel.walk() if isinstance(op, ad.PushOp)]
+        return self._whole({op: lambda op=op: held(self.linked(op)) for op in found}).peak
+
+    def kept_by(self, inner: dict[activation.StepsOp, Number]) -> Number:
+        """The bytes of what its loops keep."""
+        return self._whole(
+            {op: lambda n=n: held(Amount(n, 1)) for op, n in inner.items()}
+        ).peak.number
 
     def linked(self, op: ad.PushOp) -> Amount:
         size = self.size(op, op.memref, op.extents, WORD)
@@ -374,9 +376,11 @@ class StepSizes:
         try:
             self.state = a.add(self.arrays(steps.states), ITEM)
             self.copies = self.arrays(steps.changing)
-            self.low, self.full, *self.inner = self.most()
+            own, least, full, *largest = self.most()
         except Undetermined as error:
             raise refused(error.why, steps) from error
+        self.low, self.full = a.add(own, least), a.add(own, full)
+        self.inner = [least, *largest]
 
     def numbers(self) -> list[Number]:
         """The sizes of a state and of a step, what its loops need, and the largest's count and sizes."""
@@ -439,7 +443,7 @@ class StepSizes:
         return [a.emit(memref.LoadOp.get(cell.memref, [])).results[0] for cell in cells]
 
     def of_step(self, number: SSAValue) -> list[Number]:
-        """What the step of this number keeps at least and at most; of its largest loop the numbers."""
+        """What the step of this number keeps, its loops at least and at most; the largest's numbers."""
         a, arguments = self.a, self.forward.body.block.args
         passed: dict[SSAValue, SSAValue] = dict(
             zip(arguments[1:], self.steps.arguments, strict=True)
@@ -452,20 +456,19 @@ class StepSizes:
             for op in self.forward.walk()
             if isinstance(op, activation.StepsOp)
         }
-        low = called.kept(lambda op: Amount(inner[op].at_least(), 1))
-        refuse_unknown(low, self.steps)
-        full = called.kept(lambda op: Amount(inner[op].at_most(), 1)) if inner else low
-        record = ITEM + WORD * max(slots_in_record(self.forward), 1)
+        segments = called.kept()
+        refuse_unknown(segments, self.steps)
+        own = a.add(segments.number, ITEM + WORD * max(slots_in_record(self.forward), 1))
+        least = called.kept_by({op: one.at_least() for op, one in inner.items()})
+        full = called.kept_by({op: one.at_most() for op, one in inner.items()})
         largest: list[Number] = [0, 0, 0]
         most: Number = 0
-        least: Number = 0
         for one in inner.values():
-            least = a.add(least, one.at_least())
             larger = a.compare("sgt", one.at_most(), most)
             most = a.choose(larger, one.at_most(), most)
             shown = (one.count, one.state, one.low)
             largest = [a.choose(larger, x, y) for x, y in zip(shown, largest, strict=True)]
-        return [a.add(low.number, record), a.add(full.number, record), least, *largest]
+        return [own, least, full, *largest]
 
 
 def module_of(op: Operation) -> Operation:

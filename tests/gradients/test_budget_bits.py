@@ -255,6 +255,24 @@ def test_a_loop_that_takes_from_the_one_before_leaves_what_lies_between() -> Non
     assert found == outcome(compiled(copied_between, None, 1), given, ("u", "v"))
 
 
+def steps_of_products(x: Array, v: Array, steps: int) -> float:
+    for _ in range(steps):
+        v[:] = np.tanh(x @ v) + 0.1 * v
+    return (v * v).sum() + x.sum()
+
+
+@pytest.mark.parametrize("opt", [1, 3])
+@pytest.mark.parametrize("cpu", HERE)
+def test_products_of_many_iterations_have_the_bits_of_one_each(
+    opt: int, cpu: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is fused with its sum where the CPU does that, at each level of optimization."""
+    monkeypatch.setenv(VARIABLE, cpu)
+    given = CHANCE.normal(size=(20, 20)) / 5, CHANCE.uniform(0.2, 0.9, 20), 37
+    _, found = least_of(steps_of_products, given, ("x", "v"), opt=opt)
+    assert found == outcome(compiled(steps_of_products, None, opt), given, ("x", "v"))
+
+
 def test_a_step_of_a_loop_of_numbers_is_a_block() -> None:
     given = CHANCE.uniform(0.5, 1.5, 1000), 0.8, 0.3
     function = compiled(sine_chain, 1)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from generated import seeds_of
+from same_bits import require_same_bits
 from stepped_programs import SteppedProgram, stepped_program
 
 import mutad
@@ -70,12 +71,6 @@ def tightest(program: SteppedProgram, of: Callable[..., list[Any]]) -> tuple[lis
         memory = larger
         found, larger = within(program, memory, of)
     return found, memory
-
-
-def require_same_bits(found: list[Any], wanted: list[Any]) -> None:
-    assert len(found) == len(wanted)
-    for one, other in zip(found, wanted, strict=True):
-        assert one == other if isinstance(one, str) else np.array_equal(one, other, equal_nan=True)
 
 
 def require_equal(found: list[Any], wanted: list[Any]) -> None:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from generated import seeds_of
 from gradient_oracle import GradientCase, NotSmoothHereError
 from reach_oracle import check_cotangents_reach, check_tangents_reach
+from same_bits import require_same_bits
 from sweep_programs import SweepProgram, sweep_program
 from tangent_oracle import check_batch
 
@@ -63,10 +63,7 @@ def check_least_budget(program: SweepProgram, opt: int) -> None:
     again = program.arguments()
     tight = mutad.compile(function, grad=True, opt=opt, memory=memory)
     found_value, found_gradients = tight.value_and_grad(*again, wrt=wrt)
-    for one, other in zip((value, *gradients), (found_value, *found_gradients), strict=True):
-        assert np.array_equal(one, other, equal_nan=True)
-    for one, other in zip(given, again, strict=True):
-        assert np.array_equal(one, other)
+    require_same_bits((found_value, *found_gradients, *again), (value, *gradients, *given))
 
 
 def least_budget(

@@ -5,7 +5,7 @@ import functools
 import checkpoint_schedules
 import pytest
 
-from mutad.runtime import file_schedules, schedules, spill_file, step_replay, step_stack
+from mutad.runtime import file_schedules, schedules, spill_file, step_replay, step_words
 from mutad.runtime.step_stack import HEAD_BYTES
 
 
@@ -49,15 +49,15 @@ def counted(n: int, state: int, saved: int, room: int) -> tuple[float, int]:
             super().read(address, count, place)
 
     own = step_replay.Replay(room + HEAD_BYTES)
-    step_stack.put(own.stack + step_stack.FILE, own.stack)
-    step_stack.put(own.stack + step_stack.FILE_END, spill_file.FIRST)
+    step_words.put(own.stack + step_words.FILE, own.stack)
+    step_words.put(own.stack + step_words.FILE_END, spill_file.FIRST)
     spill_file.files[own.stack] = Counting()
     try:
         ((ran, _),) = own.run([(n, state, saved, saved, 0, 0, 0, None)])
     finally:
         spill_file.closed(own.stack)
-    assert step_stack.get(own.stack + step_stack.FILE_END) == spill_file.FIRST  # all is taken back
-    peak = step_stack.get(own.stack + step_stack.FILE_PEAK) // state
+    assert step_words.get(own.stack + step_words.FILE_END) == spill_file.FIRST  # all is taken back
+    peak = step_words.get(own.stack + step_words.FILE_PEAK) // state
     return ran + file_schedules.price(state, saved) * (writes + reads), peak
 
 

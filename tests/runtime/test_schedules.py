@@ -8,7 +8,7 @@ import pytest
 
 from mutad.compiler.codegen.support import steps
 from mutad.compiler.sizes import step_sizes
-from mutad.runtime import raised_exceptions, schedules, step_stack
+from mutad.runtime import raised_exceptions, schedules, step_stack, step_words
 
 
 def steps_of(n: int, state: int, saved: int, room: int) -> tuple[int, int]:
@@ -149,12 +149,12 @@ def test_too_little_is_nothing() -> None:
 def test_compiled_code_knows_the_words_of_the_stack() -> None:
     names = (
         "CURSOR END LAST LIMIT BASE WHOLE_END TOP UNTIL KIND STEP COPIES COUNT STATES VALUES SAVED STATE OWN "
-        "KEEP STORE RUN WRITE FILE ITEM_STEP ITEM_RECORD ITEM_END"
+        "KEEP STORE RUN WRITE FILE OWN_TOP OWN_END ITEM_STEP ITEM_RECORD ITEM_END"
     )
     for name in names.split():
-        assert getattr(steps, name) == getattr(step_stack, name), name
+        assert getattr(steps, name) == getattr(step_words, name), name
     assert steps.PENDING == raised_exceptions.PENDING
-    assert step_sizes.HEAD == step_stack.HEAD_BYTES
-    assert step_sizes.ITEM == steps.ITEM_HEAD == step_stack.ITEM_BYTES
+    assert step_sizes.HEAD == step_words.HEAD_BYTES
+    assert step_sizes.ITEM == steps.ITEM_HEAD == step_words.ITEM_BYTES
     counts = {symbol: count for symbol, (_, count) in step_stack.FUNCTIONS.items()}
     assert counts == steps.CALLBACKS

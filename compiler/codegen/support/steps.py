@@ -1,15 +1,17 @@
 """Support functions of checkpointed loops: the stack of what is kept.
 
-Which word of the stack and of a loop's head is where, `runtime/step_stack.py` says, which decides what is
-kept. An item begins with four words: the item below, the step, 0 or the address of the step's record, and
-where the stack ended before it, 0 where that is as it was.
+Which word of the stack and of a loop's head is where, `runtime/step_words.py` says; `runtime/step_stack.py`
+decides what is kept. An item begins with four words: the item below, the step, 0 or the address of the
+step's record, and where the stack ended before it, 0 where that is as it was.
 """
 
 from __future__ import annotations
 
 CURSOR, END, LAST, LIMIT, BASE, WHOLE_END, BUDGET, OTHERS, WHOLE, FILE = 8, 16, *range(32, 96, 8)
-"""Byte offsets in the stack. Those from `BUDGET` to `WHOLE` are for the words of errors."""
-STACK_WORDS = 14
+OWN_TOP, OWN_END = 112, 120
+"""Byte offsets in the stack. Those from `BUDGET` to `WHOLE` are for the words of errors; the last two are of
+a step that has loops: from where downwards its own values go, and where their memory begins."""
+STACK_WORDS = 16
 TOP, UNTIL, KIND, STEP, COPIES, COUNT, STATES, VALUES, SAVED, STATE, OWN = range(0, 88, 8)
 """Byte offsets in a head."""
 KEEP, STORE, RUN, WRITE = 1, 2, 3, 4
@@ -37,11 +39,11 @@ def declaration(symbol: str) -> str:
     return f"declare i64 @{symbol}({', '.join(['i64'] * CALLBACKS[symbol])})"
 
 
-_PUSHED = "ptr %ctx, ptr %stack, ptr %head, i64 %bytes, i64 %kind"
+_PUSHED = "ptr %stack, ptr %head, i64 %bytes, i64 %kind"
 
 PUSH = f"""
 define internal ptr @mutad_steps_push({_PUSHED}) noinline nounwind {{
-  %item = call ptr @mutad_tape_push(ptr %ctx, ptr %stack, i64 %bytes)
+  %item = call ptr @mutad_steps_near(ptr %stack, i64 %bytes)
   %none = icmp eq ptr %item, null
   br i1 %none, label %exhausted, label %made
 made:
@@ -97,27 +99,52 @@ define internal ptr @mutad_steps_far(ptr %stack, i64 %bytes) noinline nounwind {
   %possible = call i64 @llvm.umin.i64(i64 %bytes, i64 4611686018427387904) ; -1 is too much
   %more = add i64 %possible, 7
   %size = and i64 %more, -8
-  %end.at = getelementptr i8, ptr %stack, i64 {END}
+  %top.at = getelementptr i8, ptr %stack, i64 {OWN_TOP}
+  %top = load i64, ptr %top.at
+  %end.at = getelementptr i8, ptr %stack, i64 {OWN_END}
   %end = load i64, ptr %end.at
-  %cursor.at = getelementptr i8, ptr %stack, i64 {CURSOR}
-  %cursor = load i64, ptr %cursor.at
-  %room = sub i64 %end, %cursor
+  %room = sub i64 %top, %end
   %fits = icmp ule i64 %size, %room
   br i1 %fits, label %take, label %exhausted
 take:
-  %top = sub i64 %end, %size
-  store i64 %top, ptr %end.at
-  %found = inttoptr i64 %top to ptr
+  %next = sub i64 %top, %size
+  store i64 %next, ptr %top.at
+  %found = inttoptr i64 %next to ptr
   ret ptr %found
 exhausted:
   ret ptr null
 }}
 declare i64 @llvm.umin.i64(i64, i64)
 """
-"""Memory at the upper end: of a step whose loops have the lower one."""
+"""Memory of a step whose loops have the lower end: of its own piece at the upper one."""
+
+NEAR = f"""
+define internal ptr @mutad_steps_near(ptr %stack, i64 %bytes) alwaysinline nounwind {{
+  %possible = call i64 @llvm.umin.i64(i64 %bytes, i64 4611686018427387904) ; -1 is too much
+  %more = add i64 %possible, 7
+  %size = and i64 %more, -8
+  %cursor.at = getelementptr i8, ptr %stack, i64 {CURSOR}
+  %cursor = load i64, ptr %cursor.at
+  %end.at = getelementptr i8, ptr %stack, i64 {END}
+  %end = load i64, ptr %end.at
+  %room = sub i64 %end, %cursor
+  %fits = icmp ule i64 %size, %room
+  br i1 %fits, label %take, label %exhausted
+take:
+  %next = add i64 %cursor, %size
+  store i64 %next, ptr %cursor.at
+  %found = inttoptr i64 %cursor to ptr
+  ret ptr %found
+exhausted:
+  ret ptr null
+}}
+declare i64 @llvm.umin.i64(i64, i64)
+"""
+"""Memory at the lower end."""
 
 FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "mutad_steps_push": (PUSH, ("mutad_tape_push",)),
+    "mutad_steps_near": (NEAR, ()),
+    "mutad_steps_push": (PUSH, ("mutad_steps_near",)),
     "mutad_steps_pop": (POP, ()),
     "mutad_steps_far": (FAR, ()),
 }
