@@ -106,7 +106,13 @@ def test_gdb_knows_code_from_the_disk_cache(run: Run, model: Path, tmp_path: Pat
     run(sys.executable, str(model))
     stored = sorted((tmp_path / "cache").iterdir())
     shown = gdb(run, model, "break heat", "run", "backtrace 3")
-    assert [p.name.split("-")[0] for p in stored] == ["heat", "heat", "imports", "runtime", "support"]
+    assert [p.name.split("-")[0] for p in stored] == [
+        "heat",
+        "heat",
+        "imports",
+        "runtime",
+        "support",
+    ]
     assert sorted((tmp_path / "cache").iterdir()) == stored
     assert re.search(r"^#0 +heat \(.*\) at .*model\.py:", shown, re.MULTILINE)
     assert re.search(r"^#\d +0x\w+ in heat\.__call__ \(\) at .*model\.py:", shown, re.MULTILINE)
