@@ -74,9 +74,12 @@ class ExpandDerivatives(ModulePass):
         expand(op, self.saves)
 
 
-def expand(module: ModuleOp, saves: str, passes: PassesOfDerivatives | None = None) -> None:
+NONE = PassesOfDerivatives()
+
+
+def expand(module: ModuleOp, saves: str, passes: PassesOfDerivatives = NONE) -> None:
     """Expand all `ad.derivative` of a module, and drop the private functions that are no longer called."""
-    expansion = Expansion(module, saves, passes or PassesOfDerivatives())
+    expansion = Expansion(module, saves, passes)
     while asked := list(expansion.pending()):
         for op in asked:
             expansion.expand(op)
@@ -98,7 +101,7 @@ class Expansion:
 
     module: ModuleOp
     saves: str
-    passes: PassesOfDerivatives
+    passes: PassesOfDerivatives = NONE
     made: dict[tuple[object, ...], Derived] = field(
         default_factory=dict[tuple[object, ...], Derived]
     )

@@ -18,7 +18,7 @@ from .memory import Memref, dtype_of, fresh, lanes_of
 def run_derivative(frame: Frame, op: ad.DerivativeOp) -> None:
     machine = frame.machine
     if op not in machine.derived:
-        machine.derived[op] = Expansion(machine.module, "minimal", None).derived(op)
+        machine.derived[op] = Expansion(machine.module, "minimal").derived(op)
     derived = machine.derived[op]
     given = {part: frame.get(operand) for part, operand, _ in op.taken()}
     for part, operand, effect in op.taken():
