@@ -22,6 +22,92 @@ Before::
       func.return
     }
 
+After::
+
+    !row = memref<?xf64, strided<[1]>>
+    func.func @f(%x: memref<?xf64>, %steps: index, %n: index) {
+      %c1 = arith.constant 1 : index
+      %t = array.alloc(%n) : memref<?xf64>
+      %0 = arith.constant 0 : index
+      %1 = arith.constant 8 : index
+      %2 = memref.dim %x, %0 : memref<?xf64>
+      %3 = arith.muli %1, %2 : index
+      %4 = arith.addi %0, %3 : index
+      %5 = memref.dim %t, %0 : memref<?xf64>
+      %6 = arith.muli %1, %5 : index
+      %7 = arith.addi %4, %6 : index
+      %8 = arith.constant 131072 : index
+      %9 = arith.cmpi sgt, %7, %8 : index
+      %10 = arith.constant 4 : index
+      %11 = arith.constant 2048 : index
+      %12 = arith.cmpi sge, %n, %11 : index
+      %13 = arith.andi %9, %12 : i1
+      %trips = arith.maxsi %steps, %0 : index
+      %14 = arith.divsi %trips, %10 : index
+      %15 = arith.select %13, %14, %0 : index
+      %16 = arith.muli %15, %10 : index
+      %17 = arith.subi %trips, %16 : index
+      %18 = arith.constant 535 : index
+      %19 = arith.addi %n, %18 : index
+      %20 = arith.constant 512 : index
+      %21 = arith.divsi %19, %20 : index
+      %22 = array.loop %23 to %15 do {
+        %24 = arith.muli %23, %10 : index
+        %25 = arith.constant 512 : index
+        %26 = array.loop %block to %21 do {
+          %27 = arith.muli %block, %25 : index
+          %28 = arith.constant 8 : index
+          %29 = arith.constant 0 : index
+          %30 = arith.constant 16 : index
+          %31 = arith.constant 1 : index
+          %32, %33, %34 = array.loop %k to %10 carry(%a = %x : memref<?xf64>, %b = %t : memref<?xf64>) do {
+            %35 = arith.muli %k, %28 : index
+            %first = arith.subi %27, %35 : index
+            %36 = arith.subi %n, %30 : index
+            %37 = arith.addi %first, %25 : index
+            %38 = arith.cmpi slt, %first, %30 : index
+            %39 = arith.cmpi sgt, %first, %36 : index
+            %40 = arith.select %39, %n, %first : index
+            %41 = arith.select %38, %29, %40 : index
+            %42 = arith.cmpi slt, %37, %30 : index
+            %43 = arith.cmpi sgt, %37, %36 : index
+            %44 = arith.select %43, %n, %37 : index
+            %45 = arith.select %42, %29, %44 : index
+            %count = arith.subi %45, %41 : index
+            %46 = arith.cmpi sgt, %count, %29 : index
+            %47 = arith.cmpi eq, %41, %29 : index
+            %48 = arith.andi %46, %47 : i1
+            %49 = arith.addi %41, %count : index
+            %50 = arith.cmpi sgt, %count, %29 : index
+            %51 = arith.cmpi eq, %49, %n : index
+            %52 = arith.andi %50, %51 : i1
+            %a_1 = array.view %a[%41] dims [0] extents(%count) steps(%31) : memref<?xf64> -> !row
+            %b_1 = array.view %b[%41] dims [0] extents(%count) steps(%31) : memref<?xf64> -> !row
+            array.map(%count) ins(%a_1, %a_1 : !row, !row) outs(%b_1 : !row) kinds ["store"] {
+            ^bb0(%e: f64, %g: f64):
+              %s = arith.mulf %e, %g : f64
+              array.yield %s : f64
+            }
+            array.yield %b, %a : memref<?xf64>, memref<?xf64>
+          }
+          array.yield
+        }
+        array.yield
+      }
+      %trips_1, %u, %v = array.loop %k_1 to %17
+          carry(%a_2 = %x : memref<?xf64>, %b_2 = %t : memref<?xf64>) do {
+        %k_2 = arith.addi %16, %k_1 : index
+        array.map(%n) ins(%a_2, %a_2 : memref<?xf64>, memref<?xf64>)
+            outs(%b_2 : memref<?xf64>) kinds ["store"] {
+        ^bb0(%e_1: f64, %g_1: f64):
+          %s_1 = arith.mulf %e_1, %g_1 : f64
+          array.yield %s_1 : f64
+        }
+        array.yield %b_2, %a_2 : memref<?xf64>, memref<?xf64>
+      }
+      func.return
+    }
+
 Maps of a few elements at an end of the vectors (`exchange-copied` and `step-on-tape` copy what no step
 changes) go with the first block of their step, or with the last one.
 

@@ -46,6 +46,13 @@ func.func @decided(%u : memref<?xf64, 1 : i64>, %x : f64, %bad : i1) {
   func.return
 }
 func.func private @decided_0(%u : memref<?xf64, 1 : i64>, %s : memref<1xf64, 1 : i64>) attributes {kernel, overlaps = [], read_only = array<i64>} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f64
+  %t = device.thread
+  %first = arith.cmpi eq, %t, %c0 : index
+  scf.if %first {
+    memref.store %zero, %s[%c0] : memref<1xf64, 1 : i64>
+  }
   func.return
 }
 
