@@ -99,7 +99,7 @@ class Choice:
         prices = self.graph.prices
         match node:
             case Contents():
-                return INFINITE
+                return prices.of_contents(node)
             case Overwritten():
                 segment = prices.segment(node, node.store, self.margins[node])
                 return prices.of_segment(segment) + OLD_CONTENTS_PREMIUM

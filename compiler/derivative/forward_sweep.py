@@ -32,6 +32,7 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import activation, ad, array, foreign
+from ..rules import Contents
 from ..rules.builders import Emit, extents_of, transfer, transpose
 from ..rules.calls import private_functions
 from ..rules.routines import inlined, is_kept, primal_of
@@ -67,9 +68,9 @@ class ForwardSweep:
         self._saved_in_map: dict[Operation, list[Save]] = {}
         for save in plan.saves:
             self._pushed_before.setdefault(save.push_before, []).append(save)
-            if isinstance(save.node, Version | Overwritten):
+            if isinstance(save.node, Version | Overwritten) or is_before(save.node):
                 self._copied_before.setdefault(save.at, []).append(save)
-            elif isinstance(save.at, array.MapOp):
+            elif isinstance(save.at, array.MapOp) and isinstance(save.node, SSAValue):
                 self._saved_in_map.setdefault(save.at, []).append(save)
             else:
                 self._saved_after.setdefault(save.at, []).append(save)
@@ -91,7 +92,9 @@ class ForwardSweep:
             for save in self._pushed_before.get(op, ()):
                 self._push(save, target)
             for save in self._copied_before.get(op, ()):
-                if isinstance(save.node, Overwritten):
+                if isinstance(save.node, Contents):
+                    self._copy_part(save, save.node, target)
+                elif isinstance(save.node, Overwritten):
                     if not is_at_hand(save.node, save):
                         self._keep_old(save, save.node, target)
                 else:
@@ -99,7 +102,10 @@ class ForwardSweep:
             if not isinstance(op, func.ReturnOp):
                 self._clone_one(op, target)
             for save in self._saved_after.get(op, ()):
-                self._store(save, target)
+                if isinstance(save.node, Contents):
+                    self._copy_part(save, save.node, target)
+                else:
+                    self._store(save, target)
 
     def _clone_one(self, op: Operation, target: Block) -> None:
         if isinstance(op, array.MapOp):
@@ -271,6 +277,12 @@ class ForwardSweep:
                     holds = both.result
         return holds
 
+    def _copy_part(self, save: Save, read: Contents, target: Block) -> None:
+        """Save what an op reads of an array, or leaves there."""
+        source = self.values[read.memref]
+        own = extents_of(source, emitter(target, save.at))
+        copy_into(source, self.slot(save, target, own), own, target, save.at)
+
     def _copy_version(self, save: Save, target: Block) -> None:
         if save.segment.every > 1:
             self._copy_state(save, target)
@@ -299,6 +311,11 @@ class ForwardSweep:
         branch = scf.IfOp(begins, [], [inner], [Block([scf.YieldOp()])])
         branch.location = save.at.location
         target.add_op(branch)
+
+
+def is_before(node: Saved) -> bool:
+    """Whether it is what an op reads, and not what it leaves."""
+    return isinstance(node, Contents) and not node.after
 
 
 def is_at_hand(node: Saved, save: Save) -> bool:

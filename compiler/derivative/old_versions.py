@@ -48,6 +48,8 @@ class OldVersions:
                 rank = cast(MemRefType[Attribute], source.type).get_num_dims()
                 extents = [self.primal.extent(source, axis, block) for axis in range(rank)]
                 return OldContents(self.primal, block).view(answer, extents)
+            case Save() as save:
+                return self.primal.slot(save, cast(Block, save.at.parent_block()))
             case Reload(copy=Version() as version):
                 return self.rebuild_on(source, version)
             case _:

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 
 from ...dialects import array
 from ..analysis.affine import Affine
-from ..rules import Contents
 from .choice import defining_op
 from .overwritten import Answer, Overwritten
 from .plan import How, Plan, ReadNeighbour, ReadOld, Save, Saved
@@ -85,7 +84,7 @@ def of_one_iteration(save: Save, loop: array.LoopOp) -> Save | None:
 
 def saved_itself(node: Saved, tape: Save, graph: ValueGraph, loop: array.LoopOp) -> Save | None:
     """A save, in each iteration, of what is read."""
-    if isinstance(node, Contents | Overwritten):
+    if isinstance(node, Overwritten):
         return None
     at = graph.reader_of[node] if isinstance(node, Version) else defining_op(node)
     if not loop.is_ancestor(at):

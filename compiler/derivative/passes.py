@@ -255,6 +255,9 @@ def describe(save: Save) -> str:
         subject = f"the contents of %{node.base.name_hint or '?'}"
     elif isinstance(node, Overwritten):
         subject = f"the old contents of %{hint_of(save)}"
+    elif isinstance(node, Contents):
+        done = "leaves in" if node.after else "reads of"
+        subject = f"what {node.op.name} {done} %{hint_of(save)}"
     else:
         subject = f"%{getattr(node, 'name_hint', None) or '?'}"
     parts = [f"save {subject}"]

@@ -198,7 +198,8 @@ def hint_of(save: Save) -> str:
         return save.node.base.name_hint or "array"
     if isinstance(save.node, Overwritten):
         return strip_views(save.node.target).name_hint or "array"
-    assert isinstance(save.node, SSAValue)
+    if isinstance(save.node, Contents):
+        return strip_views(save.node.memref).name_hint or "array"
     return save.node.name_hint or "value"
 
 

@@ -12,7 +12,8 @@ Every needed value is had again in one of these ways (`plan.How`), cheapest firs
 Which values to save is a minimum vertex cut (`choice`). Its graph has a node for each value between what
 cannot be had again (reads that a later store kills) and what is needed (`value_graph`); a node's capacity is
 its bytes times the trips of the loops around it. Besides the values themselves, the *version* of a
-whole array is a node: five shifted reads of one grid cost one grid, not five. Sizes that are
+whole array is a node: five shifted reads of one grid cost one grid, not five. So is what an op reads of an
+array (`Contents`): a product of a row costs a row. Sizes that are
 not constants count as `NOMINAL` each, so the cut compares orders of magnitude, and then n with n - 1. To fill
 an array again has a price, too (`prices`).
 
@@ -178,6 +179,8 @@ class Planner:
         version = graph.copy_for(node)
         if version is not None:
             return Reload(copy=version)
+        if node in graph.twin_of:
+            return RECOMPUTE
         if isinstance(node, Contents) or isinstance(node.owner, memref.LoadOp):
             return Reload()
         return Free() if graph.at_top_level(node) else RECOMPUTE
@@ -231,7 +234,6 @@ class Planner:
         margins: dict[Overwritten, Margins],
     ) -> Save:
         graph = self.graph
-        assert not isinstance(node, Contents)
         killer: Operation | None
         if isinstance(node, Overwritten):
             at = killer = node.store

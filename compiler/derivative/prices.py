@@ -18,7 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ...dialects import array
 from ..analysis.independence import Independence
 from ..analysis.kills import Kills
-from ..rules import RULES, ScalarRule
+from ..rules import RULES, Contents, ScalarRule
 from ..rules.builders import element_of
 from ..rules.math import is_transcendental
 from .capacities import Nominal
@@ -31,6 +31,7 @@ from .segments import (
     Segment,
     bytes_of,
     extents_of_base,
+    extents_of_part,
     is_recomputable,
     rectangular,
     value_block,
@@ -39,6 +40,9 @@ from .versions import Version, is_growable
 
 VERSION_PREMIUM = 1.0
 """Bytes: a copy of a whole array is a sweep of its own, so a value of the same size is preferred."""
+
+PART_PREMIUM = 2.0
+"""Bytes: what an op reads of an array is copied where that is less than the array, and than old contents."""
 
 OLD_CONTENTS_PREMIUM = 0.5
 """Bytes: the old contents of a store are saved where they are fewer than the values that they serve."""
@@ -76,7 +80,7 @@ class Prices:
 
     def segment(
         self,
-        node: SSAValue | Version | Overwritten,
+        node: SSAValue | Contents | Version | Overwritten,
         at: Operation,
         margins: Margins | None = None,
         *,
@@ -87,6 +91,8 @@ class Prices:
             own, element = extents_of_base(node.base), element_of(node.base)
         elif isinstance(node, Overwritten):
             own, element = tuple(node.extents), node.element
+        elif isinstance(node, Contents):
+            own, element = extents_of_part(node.memref), element_of(node.memref)
         else:
             own = tuple(at.extents) if isinstance(at, array.MapOp) else ()
             element = node.type
@@ -116,6 +122,9 @@ class Prices:
         if is_growable(version.base):
             size *= array.UNBOUNDED  # addresses, not memory
         return size + VERSION_PREMIUM
+
+    def of_contents(self, read: Contents) -> float:
+        return self.of_segment(self.segment(read, read.op)) + PART_PREMIUM
 
     def to_put_together(self, version: Version, reader: Operation) -> float:
         """What it takes to copy an array from its memory, and from old contents over that."""

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import array
 from ..analysis.views import strip_views
+from ..rules import Contents
 from .overwritten import Overwritten
 from .plan import Save
 from .versions import Version
@@ -23,6 +24,8 @@ def base_of(save: Save) -> SSAValue | None:
             return base
         case Overwritten(target=target):
             return strip_views(target)
+        case Contents() as read:
+            return strip_views(read.memref)
         case _:
             return None
 

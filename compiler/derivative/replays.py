@@ -40,7 +40,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from ...dialects import array
 from ..analysis.in_place import stands_still
 from ..analysis.views import strip_views, views_between
-from ..rules import Access, writes
+from ..rules import Access, Contents, writes
 from ..rules.descriptors import descriptor_values
 from .overwritten import Answer, Overwritten, symbols_of
 from .own_saves import OwnSaves, hows_of_one_iteration, own_saves
@@ -256,9 +256,12 @@ class Finder:
             self._replay(strip_views(save.node.target))
             self._keep(save.node.store)
             self._touch(save.node.store, save.node.target)
+        elif isinstance(save.node, Contents):
+            self._check(not save.node.after)
+            self._touch(save.node.op, save.node.memref)
         elif isinstance(save.at, array.MapOp):
             self._keep(save.at)
-            self._compute(save.at, cast(SSAValue, save.node))
+            self._compute(save.at, save.node)
         else:
             self._keep(save.at)
         self._keep_around(save.at)

@@ -167,6 +167,16 @@ def extents_of_base(base: SSAValue) -> tuple[SSAValue | ArrayExtent, ...]:
     return tuple(ArrayExtent(base, axis) for axis in range(base.type.get_num_dims()))
 
 
+def extents_of_part(memref: SSAValue) -> tuple[SSAValue | ArrayExtent, ...]:
+    """The extents of what an op reads of an array."""
+    part = strip_casts(memref)
+    return (
+        tuple(part.owner.extents)
+        if isinstance(part.owner, array.AnyView)
+        else extents_of_base(part)
+    )
+
+
 def as_asked(number: SSAValue | ArrayExtent) -> SSAValue | ArrayExtent:
     """An extent in one form: that of an array, where it is one."""
     owner = number.owner if isinstance(number, SSAValue) else None

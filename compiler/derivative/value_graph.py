@@ -83,8 +83,8 @@ class ValueGraph:
         self.reading: dict[Version, Operation | None] = {}
         """An op that reads them in that block, as a whole where one does."""
         self.killer: dict[Node, Operation | None] = {}
-        self.twin_of = twins(function, self.ssa) if trusting else {}
-        """Elements that maps read, and which earlier map has read the same."""
+        self.twin_of = twins(function, self.ssa, self.needs) if trusting else {}
+        """What is read, with what an earlier op has read that is the same."""
         self._visited: dict[Node, bool] = {}
         self._works: dict[Node, float] = {}
         self.order = self._upstream(self.needs)
@@ -178,14 +178,14 @@ class ValueGraph:
     def _again(self, node: Node) -> tuple[Node, ...] | None:
         if isinstance(node, Version):
             return self._filled_again(node)
+        if node in self.twin_of:
+            return (self.twin_of[node],)
         if isinstance(node, Contents):
             return self._memory_again(node, node.op, node.memref, node.after)
         if self.at_top_level(node):
             return ()
         if isinstance(node, BlockArgument):
             parent = node.owner.parent_op()
-            if node in self.twin_of:
-                return (self.twin_of[node],)
             if isinstance(parent, array.MapOp):
                 return self._memory_again(node, parent, parent.ins[node.index], False)
             return ()
@@ -288,8 +288,8 @@ class ValueGraph:
     # What is free.
 
     def _is_free(self, node: Node) -> bool:
-        if isinstance(node, BlockArgument) and self.twin_of.get(node) in self.found:
-            # The op that is undone there, or the store, is none of this map's.
+        if not isinstance(node, Version) and self.twin_of.get(node) in self.found:
+            # The op that is undone there, or the store, is none of this op's.
             del self.twin_of[node]
             self.again[node] = self._again(node)
         earlier = self.earlier_of.get(node)

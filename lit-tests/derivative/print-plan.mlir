@@ -328,3 +328,120 @@ func.func @saved_where_the_size_of_a_tape_is_computed_of_it(%x : memref<?xf64>, 
   }
   func.return
 }
+
+// A product reads a row that an op behind a branch overwrites: the row is saved, not the whole array.
+// CHECK-LABEL: @a_row_is_saved_of_what_a_product_reads
+// CHECK:         array.matmul %A, %v into %w {plan = ["save what array.matmul reads of %b: killed by memref.store, needed by array.matmul"]}
+// CHECK-NOT:     plan
+func.func @a_row_is_saved_of_what_a_product_reads(%A : memref<?x?xf64>, %b : memref<?x?xf64>, %n : index, %m : index, %w : memref<?x1xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %i to %n do {
+    %v = array.view %b[%i, %c0] dims [1, -1] extents(%m, %c1) steps(%c1, %c0) : memref<?x?xf64> -> memref<?x1xf64, strided<[1, 0]>>
+    array.matmul %A, %v into %w : memref<?x?xf64>, memref<?x1xf64, strided<[1, 0]>>, memref<?x1xf64>
+    %s = memref.load %w[%c0, %c0] : memref<?x1xf64>
+    %first = arith.cmpi slt, %i, %m : index
+    scf.if %first {
+      memref.store %s, %b[%i, %c0] : memref<?x?xf64>
+    }
+    %next = arith.addi %i, %c1 : index
+    memref.store %s, %b[%next, %c0] : memref<?x?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// Two products read the same row: it is saved once.
+// CHECK-LABEL: @one_row_serves_two_products
+// CHECK:         array.matmul %A, %v into %w {plan = ["save what array.matmul reads of %b:
+// CHECK-NOT:     plan
+func.func @one_row_serves_two_products(%A : memref<?x?xf64>, %b : memref<?x?xf64>, %n : index, %m : index, %w : memref<?x1xf64>, %z : memref<?x1xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %i to %n do {
+    %v = array.view %b[%i, %c0] dims [1, -1] extents(%m, %c1) steps(%c1, %c0) : memref<?x?xf64> -> memref<?x1xf64, strided<[1, 0]>>
+    array.matmul %A, %v into %w : memref<?x?xf64>, memref<?x1xf64, strided<[1, 0]>>, memref<?x1xf64>
+    array.matmul %A, %v into %z : memref<?x?xf64>, memref<?x1xf64, strided<[1, 0]>>, memref<?x1xf64>
+    %s = memref.load %w[%c0, %c0] : memref<?x1xf64>
+    %first = arith.cmpi slt, %i, %m : index
+    scf.if %first {
+      memref.store %s, %b[%i, %c0] : memref<?x?xf64>
+    }
+    %next = arith.addi %i, %c1 : index
+    memref.store %s, %b[%next, %c0] : memref<?x?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// Between the two the row may have changed: both are saved.
+// CHECK-LABEL: @two_rows_where_a_store_stands_between
+// CHECK:         array.matmul %A, %v into %w {plan = ["save what array.matmul reads of %b:
+// CHECK:         array.matmul %A, %v into %z {plan = ["save what array.matmul reads of %b:
+func.func @two_rows_where_a_store_stands_between(%A : memref<?x?xf64>, %b : memref<?x?xf64>, %n : index, %m : index, %w : memref<?x1xf64>, %z : memref<?x1xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %i to %n do {
+    %v = array.view %b[%i, %c0] dims [1, -1] extents(%m, %c1) steps(%c1, %c0) : memref<?x?xf64> -> memref<?x1xf64, strided<[1, 0]>>
+    array.matmul %A, %v into %w : memref<?x?xf64>, memref<?x1xf64, strided<[1, 0]>>, memref<?x1xf64>
+    %s = memref.load %w[%c0, %c0] : memref<?x1xf64>
+    %first = arith.cmpi slt, %i, %m : index
+    scf.if %first {
+      memref.store %s, %b[%i, %c0] : memref<?x?xf64>
+    }
+    %next = arith.addi %i, %c1 : index
+    memref.store %s, %b[%next, %c0] : memref<?x?xf64>
+    array.matmul %A, %v into %z : memref<?x?xf64>, memref<?x1xf64, strided<[1, 0]>>, memref<?x1xf64>
+    %t = memref.load %z[%c0, %c0] : memref<?x1xf64>
+    memref.store %t, %b[%i, %c0] : memref<?x?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// A product that reads all of an array: a copy of the array serves whatever else reads it.
+// CHECK-LABEL: @the_array_is_saved_where_a_product_reads_all_of_it
+// CHECK:         array.matmul %A, %b into %w {plan = ["save the contents of %b:
+// CHECK-NOT:     plan
+func.func @the_array_is_saved_where_a_product_reads_all_of_it(%A : memref<?x?xf64>, %b : memref<?x?xf64>, %n : index, %w : memref<?x?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %i to %n do {
+    array.matmul %A, %b into %w : memref<?x?xf64>, memref<?x?xf64>, memref<?x?xf64>
+    %s = memref.load %w[%i, %c0] : memref<?x?xf64>
+    %first = arith.cmpi slt, %i, %n : index
+    scf.if %first {
+      memref.store %s, %b[%i, %c0] : memref<?x?xf64>
+    }
+    %next = arith.addi %i, %c1 : index
+    memref.store %s, %b[%next, %c0] : memref<?x?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// Two shifted parts are more than the array.
+// CHECK-LABEL: @the_array_is_saved_where_its_parts_are_more
+// CHECK:         {plan = ["save the contents of %b:
+// CHECK-NOT:     plan
+func.func @the_array_is_saved_where_its_parts_are_more(%A : memref<?x?xf64>, %b : memref<?x1xf64>, %n : index, %w : memref<?x1xf64>, %z : memref<?x1xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %all = memref.dim %b, %c0 : memref<?x1xf64>
+  %m = arith.subi %all, %c1 : index
+  %trips = array.loop %i to %n do {
+    %u = array.view %b[%c0, %c0] dims [0, 1] extents(%m, %c1) steps(%c1, %c1) : memref<?x1xf64> -> memref<?x1xf64, strided<[?, ?], offset: ?>>
+    %v = array.view %b[%c1, %c0] dims [0, 1] extents(%m, %c1) steps(%c1, %c1) : memref<?x1xf64> -> memref<?x1xf64, strided<[?, ?], offset: ?>>
+    array.matmul %A, %u into %w : memref<?x?xf64>, memref<?x1xf64, strided<[?, ?], offset: ?>>, memref<?x1xf64>
+    array.matmul %A, %v into %z : memref<?x?xf64>, memref<?x1xf64, strided<[?, ?], offset: ?>>, memref<?x1xf64>
+    %s = memref.load %w[%c0, %c0] : memref<?x1xf64>
+    %t = memref.load %z[%c0, %c0] : memref<?x1xf64>
+    %first = arith.cmpi slt, %i, %m : index
+    scf.if %first {
+      memref.store %s, %b[%c0, %c0] : memref<?x1xf64>
+    }
+    memref.store %t, %b[%i, %c0] : memref<?x1xf64>
+    array.yield
+  }
+  func.return
+}
