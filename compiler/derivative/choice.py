@@ -6,7 +6,7 @@ that. So sets of them are chosen first (`selection`), and each set is priced by 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
@@ -15,7 +15,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from ...dialects import array
 from ..rules import Access, Contents
 from .first_overwrites import Overwrites, places_of
-from .min_cut import INFINITE, cut_with_work
+from .min_cut import INFINITE, Cuts, Vertex
 from .mirrored_contents import follows
 from .neighbours import Neighbour
 from .overwritten import Answer, Overwritten, is_mosaic, is_view, margins_of, symbols_of
@@ -49,23 +49,32 @@ class Choice:
         """The cheapest set of nodes from which every need can be had; notes what is rolled back."""
         groups_of = {n: frozenset(i.of for i in a.instances) for n, a in self.answers.items()}
         price = {group: self.price(group) for group in self.margins}
+        rollable = self._rollable()
         groups: list[Group] = [
             *worthwhile(price, groups_of, self.price),
-            *dict.fromkeys(r.stretch for r in self._rollable().values()),
+            *dict.fromkeys(r.stretch for r in rollable.values()),
             *self._earlier(),
             *self._neighbours(),
         ]
         best: dict[frozenset[Group], set[Saved]] = {}
+        self._take(())
+        varying = self._varying(groups, [*groups_of, *rollable])
+        live = [n for n in self.graph.order if not self.free[n]]
+        cuts = Cuts(live, self._vertices((n for n in live if n not in varying), (), {}))
 
         def cost(chosen: frozenset[Group]) -> float:
             self._take(chosen)
             given = {n for n, gs in groups_of.items() if gs <= chosen}
-            rolled = {n: r for n, r in self._rollable().items() if r.stretch in chosen}
+            rolled = {n: r for n, r in rollable.items() if r.stretch in chosen}
             broken = self._cycles_broken(given, rolled)
             if not self._can_be_handed_on(given, rolled):
                 best[chosen] = set()
                 return INFINITE
-            cut, work = self._cut_beside(given | broken, rolled)
+            # The minimum cut where these are had without it, and the price of contents that are made again.
+            if broken <= varying.keys():
+                cut, work = cuts.cut(self._vertices(varying, given | broken, rolled))
+            else:
+                cut, work = Cuts(live, {}).cut(self._vertices(live, given | broken, rolled))
             best[chosen] = {*(g for g in chosen if isinstance(g, Overwritten)), *broken, *cut}
             return sum(map(self.price, best[chosen])) + work
 
@@ -75,7 +84,7 @@ class Choice:
         answered = {n for n, gs in groups_of.items() if gs <= chosen}
         rolled = {
             n: r
-            for n, r in self._rollable().items()
+            for n, r in rollable.items()
             if r.stretch in chosen and n not in cut and n not in answered
         }
         self.graph.found |= {n: RollBack(r) for n, r in rolled.items()}
@@ -178,33 +187,37 @@ class Choice:
             starts = [n for n in starts if n not in broken]
         return broken
 
-    def _cut_beside(self, given: set[Node], rolled: dict[Node, Rolled]) -> tuple[set[Node], float]:
-        """The minimum cut where the nodes `given` are had without it, and `rolled` by what they take.
+    def _varying(self, groups: Iterable[Group], nodes: Iterable[Node]) -> dict[Node, None]:
+        """The nodes, with all others of which it depends on the chosen groups how they are had."""
+        graph, chosen = self.graph, set(groups)
+        found = [*nodes, *(n for n, v in graph.earlier_of.items() if v in chosen)]
+        for version, neighbours in graph.neighbours_of.items():
+            found.append(version)
+            found += (n for one in neighbours for n in (*one.on_tape, *one.variables))
+        return dict.fromkeys(n for n in found if n in self.free and not self.free[n])
 
-        With the price of the contents that are made again.
-        """
-        graph = self.graph
-        pieced = {n for n in given if isinstance(n, Version)}
-        nodes = [n for n in graph.order if not self.free[n] and (n in pieced or n not in given)]
-        if not nodes:
-            return set(), 0.0
-        capacity: dict[Node, float] = {n: self.price(n) for n in nodes}
-        edges: dict[Node, list[Node]] = {n: [] for n in nodes}
-        sources: list[Node] = []
+    def _vertices(
+        self, nodes: Iterable[Node], given: Collection[Node], rolled: Mapping[Node, Rolled]
+    ) -> dict[Node, Vertex[Node]]:
+        """Nodes for a cut where those `given` are had without it, and `rolled` by what they take."""
+        graph, needs = self.graph, self.graph.needs
         handed_on = graph.handed_on
         to_save = {v for n in handed_on.values() for v in n.to_save(handed_on)}
+        found: dict[Node, Vertex[Node]] = {}
         for node in nodes:
-            if node in pieced:
+            pieced = node in given
+            if pieced and not isinstance(node, Version):
+                continue  # an element of old contents
+            price, is_sink = self.price(node), node in needs
+            work = self.work(node, given)
+            if pieced:
+                found[node] = Vertex(price, (), False, is_sink, work)
                 continue
             back = rolled.get(node)
-            if node in to_save or (back is None and graph.is_lost(node)):
-                sources.append(node)
-            for operand in graph.sources(node) if back is None else back.takes:
-                if operand in edges:
-                    edges[operand].append(node)
-        sinks = [n for n in graph.needs if n in edges]
-        work = {n: w for n in nodes if (w := self.work(n, pieced))}
-        return cut_with_work(capacity, edges, sources, sinks, work)
+            takes = tuple(graph.sources(node) if back is None else back.takes)
+            is_source = node in to_save or (back is None and graph.is_lost(node))
+            found[node] = Vertex(price, takes, is_source, is_sink, work)
+        return found
 
     def work(self, node: Node, pieced: Collection[Node]) -> float:
         """The price of having a node again: contents put together, or what computes it."""

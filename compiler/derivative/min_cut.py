@@ -7,12 +7,26 @@ SciPy, because importing `scipy.sparse.csgraph` costs more than the compilation 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 NodeT = TypeVar("NodeT", bound=Hashable)
 
 INFINITE = float("inf")
+
+
+@dataclass(frozen=True)
+class Vertex(Generic[NodeT]):
+    """A node, what leads to it and what asks for it."""
+
+    capacity: float
+    made_of: Sequence[NodeT] = ()
+    """The nodes behind which it stands; those that are not in the graph are none."""
+    is_source: bool = False
+    is_sink: bool = False
+    work: float = 0.0
+    """What it costs where it is neither cut nor cut off: an edge from the source, which is cut then."""
 
 
 def min_vertex_cut(
@@ -27,39 +41,63 @@ def min_vertex_cut(
     sinks is returned: what is cut is what is needed, with the least left to recompute.
     Raises ValueError when no finite cut exists.
     """
-    return cut_with_work(capacity, edges, sources, sinks, {})[0]
-
-
-def cut_with_work(
-    capacity: Mapping[NodeT, float],
-    edges: Mapping[NodeT, Iterable[NodeT]],
-    sources: Iterable[NodeT],
-    sinks: Iterable[NodeT],
-    work: Mapping[NodeT, float],
-) -> tuple[set[NodeT], float]:
-    """The minimum vertex cut where nodes that are neither cut nor cut off cost their `work`.
-
-    A node has work to do where everything that it is made of is had: an edge from the source, which is cut
-    then. The second result is the work that is left.
-    """
-    way_in = {node: 2 * k for k, node in enumerate(capacity)}  # and out, the number behind it
-    source, sink = 2 * len(way_in), 2 * len(way_in) + 1
-    graph = _FlowGraph(sink + 1)
-    for entry, limit in zip(way_in.values(), capacity.values(), strict=True):
-        graph.connect(entry, entry + 1, limit)
+    made_of: dict[NodeT, list[NodeT]] = {node: [] for node in capacity}
     for node, targets in edges.items():
         for target in targets:
-            graph.connect(way_in[node] + 1, way_in[target], INFINITE)
-    for node in sources:
-        graph.connect(source, way_in[node], INFINITE)
-    for node in sinks:
-        graph.connect(way_in[node] + 1, sink, INFINITE)
-    for node, effort in work.items():
-        graph.connect(source, way_in[node], effort)
-    graph.saturate(source, sink)
-    reach = graph.reaching(sink)
-    cut = {node for node, k in way_in.items() if k not in reach and k + 1 in reach}
-    return cut, sum(effort for node, effort in work.items() if way_in[node] in reach)
+            made_of[target].append(node)
+    sources, sinks = set(sources), set(sinks)
+    vertices = {n: Vertex(c, made_of[n], n in sources, n in sinks) for n, c in capacity.items()}
+    return Cuts(capacity, vertices).cut({})[0]
+
+
+class Cuts(Generic[NodeT]):
+    """The minimum vertex cuts of graphs that have most vertices in common.
+
+    The flow through those that all graphs have is found once: it is a flow in each of them.
+    """
+
+    def __init__(self, nodes: Iterable[NodeT], common: Mapping[NodeT, Vertex[NodeT]]) -> None:
+        self._way_in = {
+            node: 2 * k for k, node in enumerate(nodes)
+        }  # and out, the number behind it
+        self._source, self._sink = 2 * len(self._way_in), 2 * len(self._way_in) + 1
+        self._graph = _FlowGraph(self._sink + 1)
+        self._common = common
+        self._connect(common)
+
+    def cut(self, others: Mapping[NodeT, Vertex[NodeT]]) -> tuple[set[NodeT], float]:
+        """The minimum cut of the graph that has these vertices, too, and the work that is left.
+
+        Nodes of which there is no vertex are not in the graph.
+        """
+        before = self._graph.state()
+        self._connect(others)
+        reach = self._graph.reaching(self._sink)
+        cut, left = set[NodeT](), 0.0
+        for node, k in self._way_in.items():
+            if k + 1 in reach and (vertex := others.get(node) or self._common.get(node)):
+                if k not in reach:
+                    cut.add(node)
+                else:
+                    left += vertex.work
+        self._graph.restore(before)
+        return cut, left
+
+    def _connect(self, vertices: Mapping[NodeT, Vertex[NodeT]]) -> None:
+        way_in, graph = self._way_in, self._graph
+        for node, vertex in vertices.items():
+            entry = way_in[node]
+            graph.connect(entry, entry + 1, vertex.capacity)
+            for origin in vertex.made_of:
+                if (start := way_in.get(origin)) is not None:
+                    graph.connect(start + 1, entry, INFINITE)
+            if vertex.is_source:
+                graph.connect(self._source, entry, INFINITE)
+            if vertex.is_sink:
+                graph.connect(entry + 1, self._sink, INFINITE)
+            if vertex.work:
+                graph.connect(self._source, entry, vertex.work)
+        graph.saturate(self._source, self._sink)
 
 
 class _FlowGraph:
@@ -79,9 +117,19 @@ class _FlowGraph:
         self.target += (end, start)
         self.residual += (capacity, 0.0)
 
+    def state(self) -> list[float]:
+        """What `restore` takes to forget later edges, and the flow pushed since."""
+        return self.residual.copy()
+
+    def restore(self, residual: list[float]) -> None:
+        for e in range(len(self.target) - 1, len(residual) - 1, -1):
+            self.edges_of[self.target[e ^ 1]].pop()
+        del self.target[len(residual) :]
+        self.residual = residual
+
     def saturate(self, start: int, end: int) -> None:
         """Push flow until no path is left, all shortest paths of one length at a time."""
-        while (distance := self._distances(start))[end] >= 0:
+        while (distance := self._distances(start, end))[end] >= 0:
             tried = [0] * len(self.edges_of)
             while path := self._path(start, end, distance, tried):
                 flow = min(self.residual[e] for e in path)
@@ -91,13 +139,13 @@ class _FlowGraph:
                     self.residual[e] -= flow
                     self.residual[e ^ 1] += flow
 
-    def _distances(self, start: int) -> list[int]:
-        """How many edges with residual capacity lead to each node; -1 where none do."""
+    def _distances(self, start: int, end: int) -> list[int]:
+        """How many edges with residual capacity lead to each node; -1 where none do, or no fewer to `end`."""
         target, residual = self.target, self.residual
         distance = [-1] * len(self.edges_of)
         distance[start] = 0
         queue = deque([start])
-        while queue:
+        while queue and distance[end] < 0:
             node = queue.popleft()
             for e in self.edges_of[node]:
                 if residual[e] > 0 and distance[target[e]] < 0:

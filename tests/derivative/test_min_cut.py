@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mutad.compiler.derivative.min_cut import INFINITE, min_vertex_cut
+from mutad.compiler.derivative.min_cut import INFINITE, Cuts, Vertex, min_vertex_cut
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,25 @@ def test_the_cut_is_the_cheapest_of_all_and_the_nearest_to_the_sinks(graph: Grap
     assert cut in minima
     left = graph.behind(cut)
     assert all(left <= graph.behind(other) for other in minima)
+
+
+@settings(max_examples=250, derandomize=True, deadline=None, database=None)
+@given(graphs(), st.lists(st.sets(st.integers(0, 7)), min_size=2, max_size=2))
+def test_cuts_of_graphs_that_have_vertices_in_common_are_those_of_each(
+    graph: Graph, varying: list[set[int]]
+) -> None:
+    """Each graph lacks some of the vertices that vary; none sees what was asked of the one before."""
+    made_of = {n: [k for k, targets in graph.edges.items() if n in targets] for n in graph.capacity}
+    vertices: dict[int, Vertex[int]] = {
+        n: Vertex(min(c, 16.0), made_of[n], n in graph.sources, n in graph.sinks, float(n % 3))
+        for n, c in graph.capacity.items()
+    }
+    every = set[int]().union(*varying)
+    cuts = Cuts(vertices, {n: v for n, v in vertices.items() if n not in every})
+    for taken in (*varying, every, set[int]()):
+        others = {n: v for n, v in vertices.items() if n in taken}
+        whole = {n: v for n, v in vertices.items() if n in taken or n not in every}
+        assert cuts.cut(others) == Cuts(whole, {}).cut(whole)
 
 
 def test_one_value_behind_many_reads_is_cut_in_one_place() -> None:
