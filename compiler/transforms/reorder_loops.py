@@ -68,6 +68,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects import array
 from ..analysis.affine import Affine, Subscripts
+from ..analysis.alias import AliasAnalysis
 from ..analysis.loop_order import AtLeast, Interchange, LoopOrder, legal
 from ..analysis.nest_proofs import all_of
 from ..analysis.strides import stride
@@ -97,8 +98,10 @@ class ReorderLoops(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            for loop in list(scalar_nests(function.body.block)):
-                Nest(function, loop, self.fastmath).reorder()
+            nests = list(scalar_nests(function.body.block))
+            alias = AliasAnalysis(function) if nests else None
+            for loop in nests:
+                Nest(function, loop, self.fastmath, alias).reorder()
             rows_upwards(function, self.fastmath)
 
 

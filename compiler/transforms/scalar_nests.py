@@ -68,12 +68,21 @@ def is_plain_nest(loop: array.LoopOp) -> bool:
 
 
 class ScalarNest:
-    """One outermost nest, and what is known of it."""
+    """One outermost nest, and what is known of it.
 
-    def __init__(self, function: func.FuncOp, loop: array.LoopOp, fastmath: bool) -> None:
+    Scalar nests may share an `alias` analysis: no change to one of them changes what memory names denote.
+    """
+
+    def __init__(
+        self,
+        function: func.FuncOp,
+        loop: array.LoopOp,
+        fastmath: bool,
+        alias: AliasAnalysis | None = None,
+    ) -> None:
         self.loop = loop
         self.fastmath = fastmath
-        self.alias = AliasAnalysis(function)
+        self.alias = alias or AliasAnalysis(function)
         self.function = function
         self.dependence = Dependence(function, self.alias)
         subscripts = self.dependence.footprints.subscripts

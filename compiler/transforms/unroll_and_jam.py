@@ -110,6 +110,7 @@ from xdsl.rewriter import Rewriter
 from ...dialects import array
 from ...dialects.within import ops_of_kind
 from ..analysis.affine import Affine, Subscripts
+from ..analysis.alias import AliasAnalysis
 from ..analysis.dependence import Dependence
 from ..analysis.footprint import Point
 from ..analysis.loop_order import Jam, LoopOrder, jams, may_jam
@@ -153,10 +154,12 @@ class UnrollAndJam(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            for loop in list(scalar_nests(function.body.block)):
+            nests = list(scalar_nests(function.body.block))
+            alias = AliasAnalysis(function) if nests else None
+            for loop in nests:
                 leaves = [leaf for leaf in leaves_in(loop) if leaf is not loop]
                 if leaves and array.SMALL not in loop.attributes:
-                    nest = Nest(function, loop, self.fastmath)
+                    nest = Nest(function, loop, self.fastmath, alias)
                     nest.threads = self.threads
                     for leaf in leaves:
                         nest.jam(leaf)
