@@ -26,7 +26,7 @@ def arena_push(state: KernelState, size: str) -> str:
     text = state.text
     at = state.context_slot(ARENA)
     arena = text.value(f"load ptr, ptr {at}, align 8", "arena")
-    function = state.arena_push
+    function = state.arena_push or TAPE_PUSH
     state.support.add(function)
     given = f"ptr %ctx, ptr {arena}" if function == TAPE_PUSH else f"ptr {arena}"
     found = text.value(f"call ptr @{function}({given}, i64 {size})", "kept")

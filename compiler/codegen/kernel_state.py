@@ -214,8 +214,8 @@ class KernelState:
     """How many calls of recursive functions may still be nested."""
     chained: bool = False
     """Whether tapes are chains of segments on the arena (`arena`)."""
-    arena_push: str = "mutad_tape_push"
-    """What takes memory of the arena, which in steps is the stack of checkpointed loops (`support.steps`)."""
+    arena_push: str = ""
+    """What takes memory of the arena where that is the stack of checkpointed loops (`support.steps`)."""
     debug: DebugInfo | None = None
     """The lines of the function, where they are wanted."""
     scalar_only: bool = False

@@ -206,8 +206,15 @@ def loops_within(steps: activation.StepsOp) -> list[activation.StepsOp]:
 
 
 def most(number: SSAValue, sizes: Sizes, count: int) -> int | None:
-    """A number of the step that saves most: where steps differ, a loop over all has found it."""
+    """A number of the step that saves most: where steps differ, a loop over all has found it.
+
+    Or the sum of two: what a step keeps itself, and what its loops keep.
+    """
     load = number.owner
+    if isinstance(load, arith.AddiOp):
+        terms = [most(operand, sizes, count) for operand in load.operands]
+        known = [term for term in terms if term is not None]
+        return sum(known) if len(known) == len(terms) else None
     if not isinstance(load, memref.LoadOp):
         return sizes.evaluate(number)
     stores = [u.operation for u in load.memref.uses if isinstance(u.operation, memref.StoreOp)]
