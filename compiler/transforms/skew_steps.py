@@ -167,7 +167,7 @@ from ..analysis.carried_cells import is_outside
 from ..analysis.dependence import Dependence, Problem
 from ..rules.builders import element_of
 from .block_rows import is_pure
-from .counters import do_the_rest
+from .counters import in_groups
 from .fuse_rows import FusedRows
 from .hoist_checks import Before, is_counted
 from .memory_effects import functions
@@ -369,18 +369,11 @@ class Skewed:
 
     def write(self, large: SSAValue, before: Before) -> None:
         """Put the loop over several steps before the loop, which does those that are left."""
-        loop = self.loop
-        assert loop.count is not None
-        zero, times = before.constant(0), before.constant(self.times)
-        all_ = before.emit(arith.MaxSIOp(loop.count, zero))
-        most = before.emit(arith.DivSIOp(all_, times))
-        most = before.emit(arith.SelectOp(large, most, zero))
-        done = before.emit(arith.MuliOp(most, times))
-        left = before.emit(arith.SubiOp(all_, done))
-        body = Block(arg_types=[IndexType()])
-        before.insert(array.LoopOp(most, [], body))
+        times, body = before.constant(self.times), Block(arg_types=[IndexType()])
+        groups = in_groups(self.loop, times, before, large)
+        before.insert(array.LoopOp(groups.number, [], body))
         self.write_blocks(body, times)
-        do_the_rest(loop, all_, done, left)
+        groups.do_the_rest(self.loop)
 
     def write_blocks(self, body: Block, times: SSAValue) -> None:
         """The loop over blocks of rows, and in it that over the steps."""

@@ -140,6 +140,7 @@ from ..analysis.carried_cells import is_outside
 from ..analysis.dependence import Problem
 from ..rules.rule import rank_of
 from .block_rows import is_pure
+from .counters import in_groups
 from .fuse_rows import FusedRows, Rows
 from .hoist_checks import Before, is_counted
 from .memory_effects import functions
@@ -148,7 +149,6 @@ from .skew_steps import (
     bytes_of,
     come_back,
     copies_of,
-    do_the_rest,
     have_fixed_extents,
     invariants,
     may_skew,
@@ -345,22 +345,17 @@ class Skewed:
     def write(self, large: SSAValue, before: Before) -> None:
         """Put the loop over several steps before the loop, which does those that are left."""
         loop, long = self.loop, self.long_map(self.loop.body.block)
-        assert loop.count is not None
-        zero, times = before.constant(0), before.constant(TOGETHER)
+        times = before.constant(TOGETHER)
         many = before.compare("sge", long.extents[0], before.constant(LONG))
         large = before.emit(arith.AndIOp(large, many))
-        all_ = before.emit(arith.MaxSIOp(loop.count, zero))
-        most = before.emit(arith.DivSIOp(all_, times))
-        most = before.emit(arith.SelectOp(large, most, zero))
-        done = before.emit(arith.MuliOp(most, times))
-        left = before.emit(arith.SubiOp(all_, done))
+        groups = in_groups(loop, times, before, large)
         late = self.phase() + BEHIND * (TOGETHER - 1) + BLOCK - 1
         blocks = before.plus(long.extents[0], before.constant(late))
         blocks = before.emit(arith.DivSIOp(blocks, before.constant(BLOCK)))
         body = Block(arg_types=[IndexType()])
-        before.insert(array.LoopOp(most, [], body))
+        before.insert(array.LoopOp(groups.number, [], body))
         self.write_blocks(body, times, blocks)
-        do_the_rest(loop, all_, done, left)
+        groups.do_the_rest(loop)
 
     def long_map(self, block: Block) -> array.MapOp:
         maps = [op for op in block.ops if isinstance(op, array.MapOp)]

@@ -101,7 +101,7 @@ from xdsl.rewriter import Rewriter
 from ...dialects import array
 from ..rules.rule import rank_of
 from .block_rows import is_pure
-from .counters import do_the_rest
+from .counters import in_groups
 from .hoist_checks import Before, is_counted
 from .memory_effects import functions
 from .rolling_buffers import is_temporary, worthwhile
@@ -174,13 +174,9 @@ def reads_what_stays(run: Run, analyses: Analyses) -> bool:
 
 def unroll(loop: array.LoopOp) -> None:
     """Put a loop of two steps before the loop, which does the one that may be left."""
-    assert loop.count is not None
     before, old = Before(loop), loop.body.block
     times = before.constant(TOGETHER)
-    all_ = before.emit(arith.MaxSIOp(loop.count, before.constant(0)))
-    most = before.emit(arith.DivSIOp(all_, times))
-    done = before.emit(arith.MuliOp(most, times))
-    left = before.emit(arith.SubiOp(all_, done))
+    groups = in_groups(loop, times, before)
     body = Block(arg_types=[a.type for a in old.args])
     for mine, theirs in zip(body.args, old.args, strict=True):
         mine.name_hint = theirs.name_hint
@@ -196,5 +192,5 @@ def unroll(loop: array.LoopOp) -> None:
     body.add_op(made[-1])
     for op in made:
         op.location = loop.location
-    before.insert(array.LoopOp(most, loop.carried, body))
-    do_the_rest(loop, all_, done, left)
+    before.insert(array.LoopOp(groups.number, loop.carried, body))
+    groups.do_the_rest(loop)
