@@ -69,10 +69,8 @@ _checked: deque[tuple[Origin, tuple[Any, ...], Compilation]] = deque(maxlen=MOST
 
 
 def of_derivative(request: Request) -> tuple[Any, ...]:
-    """What the IR after `adjoint` depends on beside its origin."""
-    options = request.options
-    tape = options.longest_tape
-    return request.mode, request.wrt, options.plan, options.sanitize, options.memory, tape
+    """What the IR after `adjoint` depends on beside its origin: all that the user and the runtime chose."""
+    return request.mode, request.wrt, request.options, request.options.longest_tape
 
 
 def remember(c: Compilation) -> None:

@@ -105,7 +105,7 @@ def test_short_tapes_compile_one_gradient():
 
 
 @pytest.mark.parametrize("parallel", [False, True])
-@pytest.mark.parametrize("wrt", ["x", "w", ("w", "x")])
+@pytest.mark.parametrize("wrt", ["x", "w", ("w", "x"), ("x", "w")])
 def test_long_ones_compile_another_once(wrt, parallel):
     f, other = compiled(deflate, parallel=parallel), whole(deflate)
     for length, known in ((SHORT, 1), (LONG, 2), (LONG + 1, 2), (SHORT, 2), (LONG, 2)):
