@@ -55,6 +55,8 @@ class Compilation:
         self.symbols: dict[str, str] = {}
         self.llvm: str
         self.object_code: bytes
+        self.parts: list[int]
+        """The sizes of its object files, which stand one after the other."""
         self.image: dict[str, Any] | None = None
         """The module that a driver loads, and the names of its kernels."""
 

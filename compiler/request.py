@@ -131,4 +131,5 @@ class Artifact:
     """What remains of a compilation: machine code, and what the runtime must know (JSON-able)."""
 
     object_code: bytes
+    """Object files, one after the other; the metadata have their sizes where there are several (`parts`)."""
     metadata: dict[str, Any]

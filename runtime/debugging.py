@@ -119,7 +119,8 @@ def name_functions(
 
 def shown(symbol: str, source: Mapping[str, str]) -> str:
     """What users read for a function of a module, as Python writes its own; support functions stay."""
-    stem = symbol.removesuffix("_body")
+    stem, loop, where = symbol.partition(".")  # `kernel_body.body.7` is a loop of the kernel
+    stem = stem.removesuffix("_body")
     if not source:
         return symbol
     if stem in ("kernel", "mutad_entry_primal"):
@@ -132,7 +133,7 @@ def shown(symbol: str, source: Mapping[str, str]) -> str:
         name = stem.removeprefix("activation_")
     else:
         return symbol
-    return f"py::{name}:{source['file']}"
+    return f"py::{name}{loop}{where}:{source['file']}"
 
 
 def _append(lines: Sequence[bytes]) -> None:
@@ -157,8 +158,8 @@ if hasattr(os, "register_at_fork"):
 # Object files. ------------------------------------------------------------------------------------
 
 ELF_64_LITTLE = b"\x7fELF\x02\x01"
-SYMBOL_TABLE, FUNCTION = 2, 2
-"""The type of a section, the type of a symbol."""
+SYMBOL_TABLE, FUNCTION, GLOBAL = 2, 2, 1
+"""The type of a section, the type of a symbol, its binding."""
 
 
 def functions_at(object_code: bytes, loaded: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
@@ -174,7 +175,14 @@ def functions_at(object_code: bytes, loaded: Mapping[str, int]) -> Iterator[tupl
             yield name, base[section] + offset, size
 
 
-def functions_of(object_code: bytes) -> Iterator[tuple[str, int, int, int]]:
+def entered(parts: Sequence[bytes]) -> list[str]:
+    """The functions of these object files that others call."""
+    return [name for part in parts for name, *_ in functions_of(part, globals_alone=True)]
+
+
+def functions_of(
+    object_code: bytes, *, globals_alone: bool = False
+) -> Iterator[tuple[str, int, int, int]]:
     """Name, section, offset in it, and size of each function in an ELF object file; none of any other."""
     if not object_code.startswith(ELF_64_LITTLE):
         return
@@ -189,6 +197,6 @@ def functions_of(object_code: bytes) -> Iterator[tuple[str, int, int, int]]:
         names = sections[link][4]
         for at in range(start, start + length, step):
             name, info, _, section, value, size = struct.unpack_from("<IBBHQQ", object_code, at)
-            if info & 15 == FUNCTION and section:
+            if info & 15 == FUNCTION and section and (info >> 4 == GLOBAL or not globals_alone):
                 end = object_code.index(b"\0", names + name)
                 yield object_code[names + name : end].decode(), section, value, size

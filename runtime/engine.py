@@ -228,6 +228,7 @@ def load(
             support = load_entries(*support.made, instead=instead)
             shared = [load_entries(*one.made, support, instead) for one in shared]
         own = metadata["entries"] if entries is None else {}
+        parts = parts_of(object_code, metadata)
         exports = [*metadata["code"].values(), *own.values()]
         shared_at = {name: at for one in shared for name, at in one.addresses.items()}
         addresses = addresses_of(metadata, {**shared_at, **instead}, support)
@@ -237,10 +238,13 @@ def load(
         else:
             number = next(_counter)
             jit, unique = linkers.of(number), f"mutad.{number}.{name}"
-            tracker = linked(jit, unique, object_code, addresses, exports)
+            if source and debugging.is_profiled():
+                exports += debugging.entered(parts)
+            tracker = linked(jit, unique, parts, addresses, exports)
         if source and debugging.is_profiled():
             loaded = {symbol: tracker[symbol] for symbol in exports}
-            debugging.name_functions(object_code, loaded, source)
+            for part in parts:
+                debugging.name_functions(part, loaded, source)
             for one in (entries, support, *shared):
                 if one is not None:  # a profiler may have come after it was loaded
                     one.name()
@@ -265,7 +269,9 @@ def load_entries(
         number = next(_entry_counter)
         jit, name = entry_linkers.of(number), f"mutad.entries.{number}"
         symbols = list(exports.values())
-        tracker = linked(jit, name, object_code, addresses_of(metadata, instead, support), symbols)
+        tracker = linked(
+            jit, name, [object_code], addresses_of(metadata, instead, support), symbols
+        )
         places = {kind: tracker[symbol] for kind, symbol in exports.items()}
         return EntryCode((object_code, metadata), places, unloading(tracker, []), support)
 
@@ -292,13 +298,27 @@ def addresses_of(
     return addresses
 
 
+def parts_of(object_code: bytes, metadata: Metadata) -> list[bytes]:
+    """The object files of a library."""
+    sizes = metadata.get("parts", [len(object_code)])
+    ends = itertools.accumulate(sizes)
+    return [object_code[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+
+
 def linked(
-    jit: Any, name: str, object_code: bytes, addresses: Mapping[str, int], exports: Sequence[str]
+    jit: Any,
+    name: str,
+    parts: Sequence[bytes],
+    addresses: Mapping[str, int],
+    exports: Sequence[str],
 ) -> Any:
     """The library, as long as what is returned is not closed."""
     from llvmlite import binding
 
-    builder = binding.JITLibraryBuilder().add_object_img(object_code).add_current_process()
+    builder = binding.JITLibraryBuilder()
+    for part in parts:
+        builder.add_object_img(part)
+    builder.add_current_process()
     for symbol, address in addresses.items():
         builder.import_symbol(symbol, address)
     for symbol in exports:

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Protocol, TypeVar
 
 import llvmlite.binding as llvm
 from llvmlite import __version__ as llvmlite_version
 
+from .llvm_threads import CacheOfThread, at_once
+from .module_parts import parts_of
 from .strength_reduction import reduced
 from .vector_width import IN_WIDE_VECTORS, WIDE
 
@@ -70,11 +72,13 @@ def require_known_llvm(version: tuple[int, ...]) -> None:
         )
 
 
-@cache
+@CacheOfThread
 def target_machine(
     opt: int = 3, cpu: str = "", features: str = "", triple: str = ""
 ) -> llvm.TargetMachine:
     """The CPU of that name, else the one that we run on; `features` are added or taken away.
+
+    No other thread may use it.
 
     Up to the first level it translates instruction by instruction, which takes a fourth of the time.
     """
@@ -174,23 +178,46 @@ def reset_options(values: dict[str, str]) -> None:
 
 def optimized(text: str, opt: int = 3, target: Target | None = None) -> llvm.ModuleRef:
     """The module after LLVM's pipeline for `opt` (0 to 3)."""
-    spread = SPREAD in text
+    return optimized_at_once([text], opt, target)[0]
+
+
+def optimized_at_once(
+    texts: Sequence[str], opt: int, target: Target | None
+) -> list[llvm.ModuleRef]:
+    """The modules after LLVM's pipeline, each in a thread."""
+    done: dict[int, llvm.ModuleRef] = {}
     for vectorized in ATTEMPTS if opt >= 2 else (NOTHING,):
-        module = after_passes(text, opt, target, replace(vectorized, spread=spread))
-        if not made_anew(module):
-            return module
+        vectorized = replace(vectorized, spread=any(SPREAD in text for text in texts))
+        left = [k for k in range(len(texts)) if k not in done]
+        made = after_passes_at_once([texts[k] for k in left], opt, target, vectorized)
+        done |= {k: module for k, module in zip(left, made, strict=True) if not made_anew(module)}
+        if len(done) == len(texts):
+            return [done[k] for k in range(len(texts))]
     raise AssertionError("LLVM reads memory under masks where nothing is vectorized")
 
 
 def after_passes(
     text: str, opt: int, target: Target | None, vectorized: Vectorized
 ) -> llvm.ModuleRef:
-    """The module has a context of its own: what LLVM interns (types, constants, metadata) is gone with it."""
-    machine = machine_of(opt, target, wide=IN_WIDE_VECTORS in text)
-    module = parsed(text, machine)
-    with passes(machine, opt, vectorized) as (manager, builder), options_of(vectorized):
-        manager.run(module, builder)
-    return module
+    """The module after the passes of LLVM's pipeline."""
+    return after_passes_at_once([text], opt, target, vectorized)[0]
+
+
+def after_passes_at_once(
+    texts: Sequence[str], opt: int, target: Target | None, vectorized: Vectorized
+) -> list[llvm.ModuleRef]:
+    """The modules have contexts of their own: what LLVM interns (types, constants, metadata) is gone with
+    them."""
+
+    def run(text: str) -> llvm.ModuleRef:
+        machine = machine_of(opt, target, wide=IN_WIDE_VECTORS in text)
+        module = parsed(text, machine)
+        with passes(machine, opt, vectorized) as (manager, builder):
+            manager.run(module, builder)
+        return module
+
+    with options_of(vectorized):
+        return at_once(run, texts)
 
 
 def parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
@@ -289,21 +316,32 @@ def emitted(
     return made
 
 
-@contextmanager
-def ready(text: str, opt: int, target: Target | None) -> Generator[llvm.ModuleRef]:
-    """The optimized module, with its loops' strength reduced (`strength_reduction`), while it is emitted."""
-    module = optimized(text, opt, target)
+@dataclass(frozen=True)
+class Ready:
+    """A module to be emitted."""
+
+    module: llvm.ModuleRef
+    wide: bool
+    reduces: bool
+    """Whether LLVM is to reduce the strength of its loops."""
+
+
+def ready(text: str, opt: int, target: Target | None) -> Ready:
+    """The optimized module, with its loops' strength reduced."""
+    return in_strength(optimized(text, opt, target), text, opt, target)
+
+
+def in_strength(module: llvm.ModuleRef, text: str, opt: int, target: Target | None) -> Ready:
+    """The optimized module of this text, with its loops' strength reduced (`strength_reduction`), unless
+    LLVM is to do that."""
+    wide = IN_WIDE_VECTORS in text
     if opt < 2:
-        yield module
-        return
+        return Ready(module, wide, reduces=True)
     before = str(module)
-    if (after := reduced(before)) is None:
-        yield module
-        return
-    if after is not before:
-        module = parsed(after, machine_of(opt, target, wide=IN_WIDE_VECTORS in text))
-    with unreduced():
-        yield module
+    after = reduced(before)
+    if after is not None and after is not before:
+        module = parsed(after, machine_of(opt, target, wide=wide))
+    return Ready(module, wide, reduces=after is None)
 
 
 @contextmanager
@@ -325,11 +363,32 @@ def withheld(module: llvm.ModuleRef, opt: int, target: Target) -> str:
 
 def optimize_and_emit(text: str, opt: int = 3, target: Target | None = None) -> bytes:
     """Object code."""
-    wide = IN_WIDE_VECTORS in text
-    with ready(text, opt, target) as module:
-        return emitted(
-            lambda machine: machine.emit_object(module), MOVMSK.search, opt, target, wide=wide
-        )
+    return emitted_at_once([text], opt, target)[0]
+
+
+def optimize_in_parts(text: str, opt: int = 3, target: Target | None = None) -> list[bytes]:
+    """Object code, that of a large module in parts: a library is linked of all of them."""
+    parts = parts_of(text, machine_of(opt, target)) if opt >= 2 else [text]
+    return emitted_at_once(parts, opt, target)
+
+
+def emitted_at_once(texts: Sequence[str], opt: int, target: Target | None) -> list[bytes]:
+    """The object code of modules, each made in a thread."""
+    modules = optimized_at_once(texts, opt, target)
+    made = [in_strength(one, text, opt, target) for one, text in zip(modules, texts, strict=True)]
+    code: dict[int, bytes] = {}
+    for reduces in (False, True):
+        some = [k for k, one in enumerate(made) if one.reduces is reduces]
+        with nullcontext() if reduces else unreduced():
+            emitted_code = at_once(partial(object_of, opt, target), [made[k] for k in some])
+        code |= dict(zip(some, emitted_code, strict=True))
+    return [code[k] for k in range(len(made))]
+
+
+def object_of(opt: int, target: Target | None, one: Ready) -> bytes:
+    return emitted(
+        lambda machine: machine.emit_object(one.module), MOVMSK.search, opt, target, wide=one.wide
+    )
 
 
 def emit_entries(text: str, opt: int, target: Target | None) -> bytes:
@@ -351,14 +410,14 @@ def optimized_ir(text: str, opt: int = 3, target: Target | None = None) -> str:
 
 def assembly(text: str, opt: int = 3, target: Target | None = None) -> str:
     """The assembly of what `optimize_and_emit` emits."""
-    wide = IN_WIDE_VECTORS in text
-    with ready(text, opt, target) as module:
+    one = ready(text, opt, target)
+    with nullcontext() if one.reduces else unreduced():
         return emitted(
-            lambda machine: machine.emit_assembly(module),
+            lambda machine: machine.emit_assembly(one.module),
             lambda made: "movmsk" in made,
             opt,
             target,
-            wide=wide,
+            wide=one.wide,
         )
 
 

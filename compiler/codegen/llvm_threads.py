@@ -10,9 +10,9 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from llvmlite.binding import ffi
 
@@ -26,10 +26,12 @@ LONG_CALLS = ("LLVMPY_RunNewModulePassManager", "LLVMPY_TargetMachineEmitToMemor
 def at_once(work: Callable[[Given], Made], given: Iterable[Given]) -> list[Made]:
     """What `work` makes of each, in their order: in as many threads as the process has processors.
 
-    It raises what `work` raised of the first that failed, when all threads have ended.
+    Raises what `work` raised of the first that failed, when all threads have ended.
     """
     left = list(enumerate(given))[::-1]
-    threads = min(len(left), processors())
+    count = min(len(left), processors())
+    if count < 2:
+        return [work(one) for _, one in reversed(left)]
     made: dict[int, Made] = {}
     errors: dict[int, BaseException] = {}
 
@@ -44,23 +46,43 @@ def at_once(work: Callable[[Given], Made], given: Iterable[Given]) -> list[Made]
             except BaseException as error:
                 errors[k] = error
 
-    if threads < 2:
-        return [work(one) for _, one in reversed(left)]
-    others = [threading.Thread(target=run, name="mutad-llvm") for _ in range(threads - 1)]
+    others = [threading.Thread(target=run, name="mutad-llvm") for _ in range(count - 1)]
     with without_lock():
-        for thread in others:
-            thread.start()
-        try:
-            run()
-        finally:
-            for thread in others:
-                thread.join()
+        started = [thread for thread in others if is_started(thread)]
+        run()
+        join(started)
     if errors:
         raise errors[min(errors)]
     return [made[k] for k in sorted(made)]
 
 
+def is_started(thread: threading.Thread) -> bool:
+    """Start it, if the system has another thread for us: the work is done by those that there are."""
+    try:
+        thread.start()
+    except RuntimeError:
+        return False
+    return True
+
+
+def join(threads: Sequence[threading.Thread]) -> None:
+    """Wait for all of them; a Ctrl-C that comes meanwhile is raised then.
+
+    LLVM cannot be stopped, and its options must stay as they are until it ends.
+    """
+    interrupt: KeyboardInterrupt | None = None
+    for thread in threads:
+        while thread.is_alive():
+            try:
+                thread.join()
+            except KeyboardInterrupt as error:
+                interrupt = error
+    if interrupt is not None:
+        raise interrupt
+
+
 def processors() -> int:
+    """How many the process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -80,14 +102,18 @@ def without_lock() -> Generator[None]:
             call._lock = lock
 
 
-def cache_of_thread(make: Callable[Asked, Made]) -> Callable[Asked, Made]:
+class CacheOfThread(Generic[Asked, Made]):
     """`functools.cache`, where each thread has what it made itself."""
-    own = threading.local()
 
-    @functools.wraps(make)
-    def cached(*args: Asked.args, **kwargs: Asked.kwargs) -> Made:
-        if not hasattr(own, "make"):
-            own.make = functools.cache(make)
-        return own.make(*args, **kwargs)
+    def __init__(self, make: Callable[Asked, Made]) -> None:
+        functools.update_wrapper(self, make)
+        self.make, self.own = make, threading.local()
 
-    return cached
+    def __call__(self, *args: Asked.args, **kwargs: Asked.kwargs) -> Made:
+        if not hasattr(self.own, "cached"):
+            self.cache_clear()
+        return self.own.cached(*args, **kwargs)
+
+    def cache_clear(self) -> None:
+        """Forget what this thread has made."""
+        self.own.cached = functools.cache(self.make)

@@ -35,7 +35,7 @@ DEFINITION = re.compile(r'^define .*?@("[^"]+"|[-\w.$]+)\(')
 REFERENCE = re.compile(r'@("[^"]+"|[-\w.$]+)')
 ALIAS = re.compile(r'^@(?:"[^"]+"|[-\w.$]+) = alias .*@("[^"]+"|[-\w.$]+)$')
 STATE = re.compile(r"^@(?!llvm\.)\S+ = (?!.*\bconstant\b)(?!.*\balias\b)")
-"""A variable: its parts would each have their own."""
+"""A variable."""
 DEBUGGED = "!llvm.dbg.cu"
 KEPT = '"mutad-kept"'
 """What marks functions from which no loop is extracted: LLVM leaves those alone that it may not optimize."""
@@ -54,7 +54,9 @@ class Function:
     @cached_property
     def calls(self) -> set[str]:
         """The functions and variables that it names."""
-        return {found for line in self.lines[1:] for found in REFERENCE.findall(line)}
+        return {
+            found for line in self.lines[1:] if "@" in line for found in REFERENCE.findall(line)
+        }
 
     def declaration(self) -> str:
         return re.sub(r"^define (internal )?", "declare ", self.head).removesuffix(" {")
@@ -95,18 +97,24 @@ class Module:
 
 
 def parts_of(text: str, machine: llvm.TargetMachine) -> list[str]:
-    """The modules that together are this one; it alone where it is small, or cannot be taken apart.
-
-    (That it has variables, which every part would have for itself, or that it is to be debugged.)
-    """
+    """The modules that together are this one; it alone where it is small, or cannot be taken apart."""
     if text.count("\n") < LEAST_MODULE:
         return [text]
     module = Module.of(text)
-    if module.size < LEAST_MODULE or any(
-        STATE.match(line) or line.startswith(DEBUGGED) for line in module.others
-    ):
+    if module.size < LEAST_MODULE or any(binds(line, module) for line in module.others):
         return [text]
     return list(shared_out(with_loops_extracted(module, machine)))
+
+
+def binds(line: str, module: Module) -> bool:
+    """Whether a line outside functions keeps the module together: it defines a variable, which each part
+    would have for itself, or a table of functions, or is of debug information."""
+    if line.startswith(DEBUGGED):
+        return True
+    if not line.startswith("@") or ALIAS.match(line):
+        return False
+    named = REFERENCE.findall(line)[1:]
+    return STATE.match(line) is not None or not module.functions.keys().isdisjoint(named)
 
 
 # Loops become functions. ---------------------------------------------------------------------------

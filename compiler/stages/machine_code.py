@@ -114,9 +114,10 @@ def level_and_target(c: Compilation) -> tuple[int, Target | None]:
 
 
 def machine_code(c: Compilation) -> None:
-    from ..codegen.llvm_module import optimize_and_emit
+    from ..codegen.llvm_module import optimize_in_parts
 
-    c.object_code = optimize_and_emit(c.llvm + c.own_entries, *level_and_target(c))
+    parts = optimize_in_parts(c.llvm + c.own_entries, *level_and_target(c))
+    c.object_code, c.parts = b"".join(parts), [len(part) for part in parts]
 
 
 def optimized_llvm(c: Compilation) -> str:
@@ -164,6 +165,7 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
         "source": source_of(c.request),
         "symbols": c.symbols,
         "image": c.image,
+        "parts": c.parts,
         "entries": entry_symbols(first),
         "code": exports(c.request.mode, short=is_short(c)),
         "shared": [json.dumps(how) for how in c.kernel.shared],
