@@ -150,12 +150,13 @@ def call_later(d: Dispatcher, found: Specialization, key: Key, era: Era) -> None
 def compiled_for(
     d: Dispatcher, key: Key, era: Era, options: dict[str, Any], wanted: Wanted
 ) -> tuple[bytes, dict[str, Any]]:
-    """Compile for a key, after a check that there is a gradient where that was asked for."""
+    """Compile for a key, after a check that there is a gradient, where that was asked for and is not seen."""
     arguments, overlaps, wrt = key.arguments, key.overlaps, key.wrt
     if d.checks_gradient and not wrt:
         own = arguments[: len(arguments) - len(era.captures.inputs)]
         active = tuple(i for i, a in enumerate(own) if keys.is_active_key(a))
-        if active:
+        gradient = ("gradient", arguments, overlaps, active)
+        if active and all((k.mode, k.arguments, k.overlaps, k.wrt) != gradient for k in era.table):
             d.compiler.check_differentiable(
                 d.function, arguments, overlaps, active, options, era.captures, wanted
             )

@@ -72,6 +72,16 @@ def require_known_llvm(version: tuple[int, ...]) -> None:
         )
 
 
+@cache
+def initialize_targets(*, everywhere: bool) -> None:
+    """Make LLVM know the machine that we run on, or all. (Once: other threads may be at work later.)"""
+    if everywhere:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
 @CacheOfThread
 def target_machine(
     opt: int = 3, cpu: str = "", features: str = "", triple: str = ""
@@ -83,11 +93,7 @@ def target_machine(
     Up to the first level it translates instruction by instruction, which takes a fourth of the time.
     """
     require_known_llvm(tuple(llvm.llvm_version_info))
-    if triple:
-        llvm.initialize_all_targets()
-        llvm.initialize_all_asmprinters()
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+    initialize_targets(everywhere=bool(triple))
     own = "" if cpu else llvm.get_host_cpu_features().flatten()
     return llvm.Target.from_triple(triple or llvm.get_default_triple()).create_target_machine(
         cpu=cpu or host().cpu,

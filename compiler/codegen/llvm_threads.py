@@ -49,8 +49,10 @@ def at_once(work: Callable[[Given], Made], given: Iterable[Given]) -> list[Made]
     others = [threading.Thread(target=run, name="mutad-llvm") for _ in range(count - 1)]
     with without_lock():
         started = [thread for thread in others if is_started(thread)]
-        run()
-        join(started)
+        try:
+            run()
+        finally:
+            join(started)
     if errors:
         raise errors[min(errors)]
     return [made[k] for k in sorted(made)]

@@ -111,3 +111,26 @@ def test_no_code_is_made_that_assumes_what_these_arguments_are_not(
     np.testing.assert_array_equal(f.grad(one, many), [0.0, 3.0])
     assert made == [True, True]
     assert f(many, many) == loss(many, many)
+
+
+def test_a_function_whose_gradient_is_there_is_not_checked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checked: list[Any] = []
+    check = pipeline.check_request
+
+    def counted(request: Any, wanted: Any) -> None:
+        checked.append(request.arguments)
+        check(request, wanted)
+
+    monkeypatch.setattr(pipeline, "check_request", counted)
+
+    def squares(x: Array) -> float:
+        return float(np.sum(x * x))
+
+    f = mutad.compile(squares, grad=True, cache=False)
+    f.grad(np.ones(3))
+    assert f(np.ones(3)) == 3.0
+    assert checked == []
+    assert f(np.ones(3, np.float32)) == 3.0
+    assert len(checked) == 1
