@@ -84,8 +84,10 @@ def _import_compiler(*, cached: bool) -> None:
         return
     from .compiler.collection import without_collection
     from .runtime.import_cache import kept_dataclasses
+    from .runtime.module_cache import kept_modules
 
-    with without_collection(keeps=True), kept_dataclasses(cached=cached):
+    classes, code = kept_dataclasses(cached=cached), kept_modules(cached=cached)
+    with without_collection(keeps=True), code, classes:
         for module in modules:
             import_module(f".compiler.{module}", __name__)
 

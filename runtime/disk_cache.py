@@ -59,13 +59,13 @@ def _shared_place(what: str, *depends_on: object) -> Place:
     return f"{what}-{digest.hexdigest()}{SUFFIX}"
 
 
-def place_of_imports(what: str = "imports") -> Place:
-    """Where code belongs that the interpreter alone makes (`import_cache`)."""
+def place_of_imports(what: str = "imports", *depends_on: str) -> Place:
+    """Where code belongs that the interpreter alone makes (`import_cache`, `module_cache`)."""
     if os.environ.get("MUTAD_DUMP"):
         return None
     import hashlib
 
-    made_by = sys.version, sys.implementation.cache_tag, sys.flags.optimize
+    made_by = sys.version, sys.implementation.cache_tag, sys.flags.optimize, *depends_on
     return f"{what}-{hashlib.sha256(repr(made_by).encode()).hexdigest()}{SUFFIX}"
 
 
@@ -168,6 +168,12 @@ def _require_ours(status: os.stat_result) -> None:
 
 def read(place: Place) -> tuple[bytes, dict[str, Any]] | None:
     """Object code and metadata of an entry; None where there is none to trust."""
+    found = view(place)
+    return None if found is None else (bytes(found[0]), found[1])
+
+
+def view(place: Place) -> tuple[memoryview, dict[str, Any]] | None:
+    """The same without a copy of the code."""
     if place is None:
         return None
     try:
@@ -222,17 +228,17 @@ def pack(place: str, object_code: bytes, metadata: dict[str, Any]) -> bytes:
     return MAGIC + hashlib.sha256(body).digest() + body
 
 
-def unpack(place: str, data: bytes) -> tuple[bytes, dict[str, Any]] | None:
+def unpack(place: str, data: bytes) -> tuple[memoryview, dict[str, Any]] | None:
     """What `pack` packed for this place; None where the data is torn, or of another one."""
     import hashlib
     import json
 
     start = len(MAGIC) + 32
-    body = data[start:]
+    body = memoryview(data)[start:]
     if not data.startswith(MAGIC) or hashlib.sha256(body).digest() != data[len(MAGIC) : start]:
         return None
     length = int.from_bytes(body[:8], "little")
-    written_for, metadata = json.loads(body[8 : 8 + length])
+    written_for, metadata = json.loads(bytes(body[8 : 8 + length]))
     return (body[8 + length :], metadata) if written_for == place else None
 
 

@@ -11,7 +11,9 @@ none: what it did not find is written with the first compilation that may be kep
 
 Nor does it take the signature of a class to make a docstring of it, where that has none: parsing the types in
 it is 5% of that time. The docstring is the class's name. And it asks three times for the first names in the
-text of each field's type: these are found once.
+text of each field's type: these are found once. What no compilation waits for, the text of an instance and
+the refusal to change one, are closures, of which no text is made (Python 3.13 makes one of each class's
+methods; there they are its own).
 """
 
 from __future__ import annotations
@@ -20,10 +22,12 @@ import dataclasses
 import inspect
 import marshal
 import re
+import sys
 import types
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from threading import get_ident
 from typing import Any
 
 from . import disk_cache
@@ -73,16 +77,19 @@ def looked_up(known: Texts, met: Texts) -> Generator[None]:
         exec(code, *scopes)
 
     names: dict[str, Any] = dataclasses.__dict__
-    pattern = names["_MODULE_IDENTIFIER_RE"]
-    names["exec"] = execute  # in the place of the builtin
-    names["inspect"] = WithoutSignatures()
-    names["_MODULE_IDENTIFIER_RE"] = MatchedOnce(pattern)
+    instead: dict[str, Any] = {
+        "inspect": WithoutSignatures(),
+        "_MODULE_IDENTIFIER_RE": MatchedOnce(names["_MODULE_IDENTIFIER_RE"]),
+    }
+    if sys.version_info < (3, 13):
+        instead |= {"_repr_fn": repr_of, "_frozen_get_del_attr": frozen_of}
+    own = {name: names[name] for name in instead}
+    names.update(instead, exec=execute)  # that one in the place of the builtin
     try:
         yield
     finally:
         names.pop("exec", None)
-        names["inspect"] = inspect
-        names["_MODULE_IDENTIFIER_RE"] = pattern
+        names.update(own)
 
 
 class MatchedOnce:
@@ -102,9 +109,46 @@ class WithoutSignatures:
         raise ValueError(of)
 
 
+def repr_of(fields: Sequence[dataclasses.Field[Any]], _: object) -> Callable[[Any], str]:
+    """The method that shows an instance; within itself, as Python's does."""
+    shown, running = [f.name for f in fields], set[tuple[int, int]]()
+
+    def __repr__(self: Any) -> str:
+        key = id(self), get_ident()
+        if key in running:
+            return "..."
+        running.add(key)
+        try:
+            parts = ", ".join([f"{name}={getattr(self, name)!r}" for name in shown])
+        finally:
+            running.discard(key)
+        return f"{self.__class__.__qualname__}({parts})"
+
+    return __repr__
+
+
+def frozen_of(
+    kind: type, fields: Sequence[dataclasses.Field[Any]], _: object
+) -> tuple[Callable[..., None], ...]:
+    """The methods that refuse to change the fields of an instance."""
+    fixed = frozenset([f.name for f in fields])
+
+    def __setattr__(self: Any, name: str, value: Any) -> None:
+        if type(self) is kind or name in fixed:
+            raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+        super(kind, self).__setattr__(name, value)
+
+    def __delattr__(self: Any, name: str) -> None:
+        if type(self) is kind or name in fixed:
+            raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+        super(kind, self).__delattr__(name)
+
+    return __setattr__, __delattr__
+
+
 def read(place: disk_cache.Place) -> Texts:
     """The code of each text."""
-    stored = disk_cache.read(place)
+    stored = disk_cache.view(place)
     return {} if stored is None else marshal.loads(stored[0])
 
 

@@ -44,6 +44,12 @@ class Term:
     kind: str
     args: tuple[Affine, ...]
 
+    def __hash__(self) -> int:
+        known = self.__dict__
+        if "hash" not in known:
+            known["hash"] = hash((self.kind, self.args))
+        return known["hash"]
+
     def __str__(self) -> str:
         return f"{self.kind}({', '.join(map(str, self.args))})"
 

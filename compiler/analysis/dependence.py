@@ -176,10 +176,10 @@ class Problem:
 
     def copy(self) -> Problem:
         """The same problem, to state more."""
-        other = Problem(self.dependence, self.level)
+        other = Problem.__new__(Problem)  # all the rest is shared
+        other.__dict__ |= self.__dict__
         other.system, other.stated = self.system.copy(), set(self.stated)
         other.cases = list(self.cases)
-        other._varying = self._varying
         return other
 
     # Variables.

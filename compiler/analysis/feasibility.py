@@ -25,6 +25,9 @@ LIMIT = 160
 Row = tuple[dict[int, int], int]
 """Coefficients of the variables, and the constant. Variables are numbers here: they are hashed once."""
 
+Fixed = tuple[tuple[tuple[int, int], ...], int]
+"""A row that has a hash: its items."""
+
 Bounds = dict[tuple[int, ...], int]
 """Inequalities: the tightest constant for each tuple of coefficients, one for every variable that is left."""
 
@@ -33,8 +36,8 @@ Bounds = dict[tuple[int, ...], int]
 class System:
     """Linear forms that are zero, and linear forms that are at least zero."""
 
-    zeros: list[Row] = field(default_factory=list[Row])
-    at_least_zeros: list[Row] = field(default_factory=list[Row])
+    zeros: list[Fixed] = field(default_factory=list[Fixed])
+    at_least_zeros: list[Fixed] = field(default_factory=list[Fixed])
     numbers: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
     """Of the variables, those of copies included."""
 
@@ -44,9 +47,9 @@ class System:
     def at_least_zero(self, terms: Mapping[Hashable, int], constant: int) -> None:
         self.at_least_zeros.append((self._numbered(terms), constant))
 
-    def _numbered(self, terms: Mapping[Hashable, int]) -> dict[int, int]:
+    def _numbered(self, terms: Mapping[Hashable, int]) -> tuple[tuple[int, int], ...]:
         numbers = self.numbers
-        return {numbers.setdefault(v, len(numbers)): c for v, c in terms.items() if c}
+        return tuple([(numbers.setdefault(v, len(numbers)), c) for v, c in terms.items() if c])
 
     def copy(self) -> System:
         return System(list(self.zeros), list(self.at_least_zeros), self.numbers)
@@ -56,21 +59,13 @@ class Infeasible(Exception):
     """Raised inside this module where a contradiction shows."""
 
 
-Frozen = tuple[tuple[tuple[tuple[int, int], ...], int], ...]
-"""Rows that have a hash."""
-
-
 def feasible(system: System) -> bool:
     """False when no integers satisfy `system`; True when some may."""
-    return may_be_solved(frozen(system.zeros), frozen(system.at_least_zeros))
-
-
-def frozen(rows: Sequence[Row]) -> Frozen:
-    return tuple([(tuple(terms.items()), constant) for terms, constant in rows])
+    return may_be_solved(tuple(system.zeros), tuple(system.at_least_zeros))
 
 
 @lru_cache(maxsize=4096)
-def may_be_solved(zeros: Frozen, at_least_zeros: Frozen) -> bool:
+def may_be_solved(zeros: tuple[Fixed, ...], at_least_zeros: tuple[Fixed, ...]) -> bool:
     """Variables are numbered as they are met, so two questions about accesses of one form are the same."""
     try:
         bounds: Bounds = {}

@@ -92,6 +92,7 @@ the same in each iteration, is read before that loop (`load_early`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -152,7 +153,14 @@ def is_candidate(loop: array.LoopOp) -> bool:
     if known is not None and known < FEW:
         return False
     nested = any(isinstance(op, array.LoopOp | array.MapOp) for op in inside)
-    return nested and all(is_known(op, loop) for op in inside)
+    return nested and may_cost(inside) and all(is_known(op, loop) for op in inside)
+
+
+def may_cost(ops: Sequence[Operation]) -> bool:
+    """False where it never pays, whatever is found of points: see `pays`. What a map leaves may be a sum."""
+    steps = sum(isinstance(op, LINKS) for op in ops)
+    steps += sum(len(op.outs) for op in ops if isinstance(op, array.MapOp))
+    return steps >= LONG or any(isinstance(op, scf.IfOp) or is_costly(op) for op in ops)
 
 
 def is_known(op: Operation, loop: array.LoopOp) -> bool:
@@ -259,13 +267,12 @@ LONG = 6
 """Products and sums of a step that take longer, one after the other, than arrays of what is carried do."""
 
 
+LINKS = (arith.MulfOp, arith.AddfOp, arith.SubfOp)
+
+
 def is_long(loop: array.LoopOp, points: PointLoop) -> bool:
     """Whether a step is that long."""
-    own = [
-        op
-        for op in loop.body.block.ops
-        if isinstance(op, arith.MulfOp | arith.AddfOp | arith.SubfOp)
-    ]
+    own = [op for op in loop.body.block.ops if isinstance(op, LINKS)]
     return sum(map(points.varies, own)) >= LONG
 
 

@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from mutad.compiler.analysis.affine import Affine, Extent, affine, extent
 from mutad.compiler.analysis.alias import AliasAnalysis
-from mutad.compiler.analysis.feasibility import System, feasible
+from mutad.compiler.analysis.feasibility import Fixed, System, feasible
 from mutad.compiler.analysis.footprint import Point, Range, Region, covers, disjoint, footprint
 from mutad.compiler.analysis.memory_ssa import MemorySSA
 from mutad.compiler.rules import accesses
@@ -221,6 +221,6 @@ def test_the_solver_against_enumeration() -> None:
     assert refuted > 0.9 * empty
 
 
-def value(row: tuple[dict[int, int], int], point: tuple[int, ...]) -> int:
+def value(row: Fixed, point: tuple[int, ...]) -> int:
     terms, constant = row
-    return constant + sum(terms.get(v, 0) * p for v, p in enumerate(point))
+    return constant + sum(factor * point[v] for v, factor in terms)

@@ -137,6 +137,35 @@ def test_a_class_without_a_docstring_has_its_name_for_one(cache: Path):
     assert str(defined().__doc__).startswith("Pair(first: 'int' = 1")
 
 
+def test_instances_are_shown_and_refuse_changes_as_pythons_do(cache: Path):
+    def derived(pair: Any) -> Any:
+        class Derived(pair):
+            extra = 0
+
+        return Derived
+
+    python = defined()
+    with kept_dataclasses(cached=True):
+        kept = defined()
+    assert repr(kept()).endswith("Pair(first=1, second=[])")
+    for one, other in ((python(), kept()), (derived(python)(), derived(kept)())):
+        one.second.append(one)
+        other.second.append(other)
+        assert repr(one) == repr(other)
+        for name in ("first", "extra"):
+            said: list[str] = []
+            for instance in (one, other):
+                for change in (lambda i, n: setattr(i, n, 2), delattr):
+                    try:
+                        change(instance, name)
+                    except AttributeError as error:
+                        said.append(f"{type(error).__name__}: {error}")
+                    else:
+                        said.append("done")
+            assert said[:2] == said[2:]
+    assert kept.__setattr__.__qualname__ == python.__setattr__.__qualname__
+
+
 AT_START = """
 import marshal, sys
 import mutad
