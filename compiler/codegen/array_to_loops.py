@@ -28,8 +28,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
-from xdsl.dialects.builtin import VectorType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute
 
 from ...dialects import array
 from .gather_maps import Part, lower_gather
@@ -41,6 +40,8 @@ from .map_nest import (
     Output,
     identity,
     is_float,
+    is_number,
+    overwritten_inputs,
     registers,
     registers_begun,
     step_rows,
@@ -283,21 +284,6 @@ def is_short(count: str) -> bool:
     """Whether a loop is certainly too short to be worth several."""
     known = integer(count)
     return known is not None and known < SHORT
-
-
-def is_number(o: Operand) -> bool:
-    return not isinstance(o.element, VectorType)
-
-
-def overwritten_inputs(nest: Nest) -> list[SSAValue]:
-    """The elements of inputs that the first stage may have overwritten when the second begins."""
-    written = [o for o in nest.outputs if is_number(o)]
-    apart = nest.state.scopes.apart
-    return [
-        argument
-        for argument, i in zip(nest.op.body.block.args, nest.inputs, strict=True)
-        if is_number(i) and not all(apart(i.memref, o.memref) for o in written)
-    ]
 
 
 def harmless_together(nest: Nest, a: Output, b: Output) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import AnyFloat
+from xdsl.dialects.builtin import AnyFloat, VectorType
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import array
@@ -61,6 +61,21 @@ class Nest:
     @property
     def operands(self) -> list[Operand]:
         return [*self.inputs, *self.outputs]
+
+
+def is_number(o: Operand) -> bool:
+    return not isinstance(o.element, VectorType)
+
+
+def overwritten_inputs(nest: Nest) -> list[SSAValue]:
+    """The elements of inputs that the first stage may have overwritten when the second begins."""
+    written = [o for o in nest.outputs if is_number(o)]
+    apart = nest.state.scopes.apart
+    return [
+        argument
+        for argument, i in zip(nest.op.body.block.args, nest.inputs, strict=True)
+        if is_number(i) and not all(apart(i.memref, o.memref) for o in written)
+    ]
 
 
 def registers(nest: Nest) -> list[Output]:

@@ -9,6 +9,16 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
 from .floats_to_llvm import factors_of
+from .invariant_divisors import (
+    UNSEEN,
+    are_tame,
+    are_wild,
+    invariant_divisors,
+    look_at,
+    quotient_by,
+    read_divisors,
+    with_reciprocals,
+)
 from .kernel_state import KernelState, value_type
 from .llvm_text import integer
 from .map_nest import Nest, Output, combine, registers, step_rows, write_registers
@@ -31,9 +41,9 @@ def emit_innermost(nest: Nest, pointers: list[str], accumulators: list[str]) -> 
         target = pointers[len(nest.inputs) + at]
         with from_line(state, target, nest.outputs[at].element, count) as (first, length):
             rows = step_rows(nest, pointers, last, first)
-            final, _ = points_loop(nest, nest.stages[0], rows, accumulators, length, {})
+            final = whole_loop(nest, rows, accumulators, length)
     elif not any(o.buffered for o in nest.outputs) and len(nest.stages) == 1:
-        final, _ = points_loop(nest, nest.stages[0], pointers, accumulators, count, {})
+        final = whole_loop(nest, pointers, accumulators, count)
     else:
         points = points_of_strip(nest)
         buffers = buffers_of(nest, points)
@@ -55,6 +65,26 @@ def emit_innermost(nest: Nest, pointers: list[str], accumulators: list[str]) -> 
     if last == 0:
         write_registers(nest, 0, pointers, final)
     return final
+
+
+def whole_loop(nest: Nest, pointers: list[str], accumulators: list[str], count: str) -> list[str]:
+    """The innermost loop; where it divides by what stands still, with products, if they will do."""
+    state, text, stage = nest.state, nest.state.text, nest.stages[0]
+    divisors = invariant_divisors(nest, count)
+    if not divisors:
+        return points_loop(nest, stage, pointers, accumulators, count, {})[0]
+    quick, plain, done = text.label("products"), text.label("divisions"), text.label("whole")
+    tame = are_tame(state, read_divisors(nest, pointers, divisors), count)
+    text.branch_if(tame, quick, plain, (1023, 1))
+    text.start(quick)
+    again = replace(stage, quotients=with_reciprocals(state, divisors))
+    _, wildness = points_loop(nest, again, pointers, accumulators, count, {})
+    text.branch_if(text.value(f"icmp eq i64 {wildness}, 0"), done, plain, (1023, 1))
+    text.start(plain)
+    points_loop(nest, stage, pointers, accumulators, count, {})
+    text.branch(done)
+    text.start(done)
+    return accumulators
 
 
 def begins_at_line(nest: Nest) -> int | None:
@@ -161,6 +191,8 @@ def points_loop(
     carried = [(value_type(registers(nest)[k].element), accumulators[k]) for k in mine]
     if stage.checks:
         carried.append(("i64", "0"))
+    elif stage.quotients:
+        carried += UNSEEN
     before = state.last_bits
     loop = text.begin_loop(count, carried, "j", certain=True)
     rows = step_rows(nest, pointers, last, loop.counter)
@@ -173,6 +205,11 @@ def points_loop(
     if stage.checks:
         found = check_point(nest, stage, group, loop.counter)
         following.append(text.value(f"or i64 {loop.values[-1]}, {found}"))
+    elif stage.quotients:
+        seen = list(loop.values[len(mine) :])
+        for value in dict.fromkeys(op.operands[0] for op in stage.quotients):
+            seen = look_at(state, state.scalar(value), seen)
+        following += seen
     here = [o for o in nest.outputs if not o.still and not o.buffered and stage.does(o.element)]
     parallel = all(independent(o, last) and not o.in_order for o in here)
     group_ = nest.group if parallel else None
@@ -188,6 +225,8 @@ def points_loop(
     final, left = list(accumulators), text.end_loop(loop, following, properties)
     for k, value in zip(mine, left, strict=False):
         final[k] = value
+    if stage.quotients:
+        return final, are_wild(state, left[len(mine) :])
     return final, left[-1] if stage.checks else ""
 
 
@@ -257,7 +296,11 @@ def emit_point(
         at = state.offset(place, value.type, counter)
         reciprocals[value] = state.load(at, value.type, group)
     for inner in op.body.block.ops:
-        if not isinstance(inner, array.YieldOp) and stage.does(inner.results[0].type):
+        if inner in stage.quotients:
+            dividend = state.scalar(inner.operands[0])
+            made = quotient_by(state, dividend, *stage.quotients[inner])
+            state.scalars[inner.results[0]] = made
+        elif not isinstance(inner, array.YieldOp) and stage.does(inner.results[0].type):
             emit_wide(state, inner, stage, reciprocals)
     after, end = list(accumulators), op.body.block.last_op
     assert end is not None

@@ -30,6 +30,10 @@ LEAST_NORMAL = {"double": 2.0**-1022, "float": 2.0**-126}
 """What a reciprocal must not be below: such have fewer digits."""
 
 
+Quotients = dict[Operation, tuple[str, str]]
+"""Quotients of numbers, with their divisors and the reciprocals of these (`invariant_divisors`)."""
+
+
 @dataclass(frozen=True)
 class Guards:
     """The products and quotients with strong zeros, each with the number that vectors are multiplied by."""
@@ -52,6 +56,8 @@ class Stage:
     guards: Guards = Guards()
     tame: bool = False
     """Whether all numbers of the guards are finite here, and normal where they are divided by."""
+    quotients: Quotients = field(default_factory=Quotients)
+    """What is divided by a product here."""
 
     def does(self, element: Attribute) -> bool:
         """Whether values of this type are computed here."""

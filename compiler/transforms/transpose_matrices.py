@@ -91,6 +91,9 @@ After::
 A matrix that the function has made, and that a few maps outside of loops use otherwise, needs no copies.
 It is allocated by columns, and the others go through it as it lies.
 
+Where the function has only filled the matrix before, and it is copied back, the copy is filled instead. A
+nest goes on with the copy of the nest before it, where nothing has stored to the matrix in between.
+
 Long rows of the copy begin where cache lines do.
 
 It pays where a loop goes through all columns, one by one, and a loop in it comes back to them: the copies are
@@ -128,6 +131,7 @@ from ..analysis.views import strip_views
 from ..diagnostics import locate
 from ..rules import accesses
 from ..rules.builders import transfer, whole_lines
+from .column_copies import ColumnCopy, filled, only_fill
 from .hoist_checks import Before
 from .memory_effects import functions
 from .pack_columns import lies_by_rows, mark_sums
@@ -147,20 +151,31 @@ class TransposeMatrices(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
+            copies: dict[SSAValue, ColumnCopy] = {}
             for view in list(columns(function)):
                 made = isinstance(view.source.owner, array.AllocOp)
                 if view.parent is not None and (made or not self.own):
-                    turn(function, view, threads=self.threads, own=self.own)
+                    turn(function, view, copies, threads=self.threads, own=self.own)
 
 
-def turn(function: func.FuncOp, view: array.ViewOp, *, threads: bool, own: bool) -> None:
-    """Turn the matrix of a column for the outermost loop for which that can be done."""
+def turn(
+    function: func.FuncOp,
+    view: array.ViewOp,
+    copies: dict[SSAValue, ColumnCopy],
+    *,
+    threads: bool,
+    own: bool,
+) -> None:
+    """Turn the matrix of a column for the outermost loop for which that can be done.
+
+    `copies` has the last copy of each matrix.
+    """
     for nest in enclosing_loops(view):
         shared = {array.CLAIMED, array.EXCLUSIVE} & nest.attributes.keys()
         if is_outside(view.source, nest) and comes_back(nest):
             found = Matrix(function, nest, view.source)
             if found.pays() and found.is_all():
-                found.write(as_it_lies=not own)
+                found.write(copies, as_it_lies=not own)
                 return
         if threads or shared:
             return
@@ -307,36 +322,51 @@ class Matrix:
 
     # The copy.
 
-    def write(self, *, as_it_lies: bool) -> None:
+    def write(self, copies: dict[SSAValue, ColumnCopy], *, as_it_lies: bool) -> None:
         made = self.matrix.owner
         if isinstance(made, array.AllocOp) and as_it_lies and self.may_lie_by_columns():
             self.lie_by_columns(made)
             return
-        before = Before(self.nest)
-        matrix, forms = self.matrix, self.forms
-        assert isinstance(matrix.type, MemRefType)
-        rows, width = (before.number(forms.extent(matrix, axis)) for axis in (0, 1))
-        element = matrix.type.element_type
-        made = array.AllocOp([width, whole_lines(rows, element, before.emit)], element)
-        made.memref.name_hint = f"{matrix.name_hint or 'matrix'}_columns"
-        before.insert(made)
-        lying, own = (
-            across(matrix, [width, rows], before),
-            along(made.memref, [width, rows], before),
-        )
-        copy = transfer(lying.result, own.result, [width, rows])
-        self.insert([lying, own, copy], before.op)
+        before, matrix, earlier = Before(self.nest), self.matrix, copies.get(self.matrix)
+        rows, width = (before.number(self.forms.extent(matrix, axis)) for axis in (0, 1))
+        if earlier is None or not earlier.lasts(self.function, matrix, self.nest):
+            earlier = self.copied(before, rows, width)
+        columns, since = earlier.columns, earlier.since
         if self.copies:
-            standing = across(made.memref, [rows, width], before)
+            standing = across(columns, [rows, width], before)
             self.insert([standing], before.op)
             for op in self.copies:
                 op.operands[op.operands.index(matrix)] = standing.result
         if self.is_stored_to:
-            standing = across(made.memref, [rows, width], before)
-            back = transfer(standing.result, matrix, [rows, width])
-            self.insert([standing, back], self.nest.next_op)
+            standing = across(columns, [rows, width], before)
+            since = transfer(standing.result, matrix, [rows, width])
+            self.insert([standing, since], self.nest.next_op)
+        copies[matrix] = ColumnCopy(columns, since)
         for view in self.views:
-            turned(view, made.memref)
+            turned(view, columns)
+
+    def copied(self, before: Before, rows: SSAValue, width: SSAValue) -> ColumnCopy:
+        """A copy, made before the nest. Of a matrix that is copied back, and was only filled, the copy is."""
+        matrix = self.matrix
+        assert isinstance(matrix.type, MemRefType)
+        element = matrix.type.element_type
+        made = array.AllocOp([width, whole_lines(rows, element, before.emit)], element)
+        made.memref.name_hint = f"{matrix.name_hint or 'matrix'}_columns"
+        before.insert(made)
+        fill = only_fill(matrix, self.nest) if self.is_stored_to else None
+        lying, own = (
+            across(matrix, [width, rows], before),
+            along(made.memref, [width, rows], before),
+        )
+        if fill is not None:
+            lying.erase()
+            first = filled(fill, own.result, [width, rows])
+            self.insert([own, first], before.op)
+            Rewriter.erase_op(fill)
+        else:
+            first = transfer(lying.result, own.result, [width, rows])
+            self.insert([lying, own, first], before.op)
+        return ColumnCopy(made.memref, first)
 
     def insert(self, ops: Sequence[Operation], anchor: Operation | None) -> None:
         block = self.nest.parent

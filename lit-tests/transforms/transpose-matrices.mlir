@@ -556,3 +556,216 @@ func.func @kept_where_strips_leave_columns_out(%a : memref<?x?xf64>, %few : inde
   }
   func.return
 }
+
+// Nothing has touched the new matrix but its fill, and all of it is copied back: the copy is filled instead.
+// CHECK-LABEL: @a_copy_is_filled_as_the_matrix_was
+// CHECK:         %a = array.alloc(%m, %n)
+// CHECK-NOT:     array.map
+// CHECK:         [[own:%[0-9]+]] = array.view %a_columns
+// CHECK-NEXT:    array.map({{.*}}) outs([[own]] : {{.*}}) kinds ["store"] {
+// CHECK-NEXT:      array.yield %zero
+// CHECK:         array.loop %k to
+// CHECK:         array.map({{.*}}) outs(%a : memref<?x?xf64>)
+func.func @a_copy_is_filled_as_the_matrix_was(%m : index, %n : index, %zero : f64) -> memref<?x?xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = array.alloc(%m, %n) : memref<?x?xf64>
+  array.map(%m, %n) outs(%a : memref<?x?xf64>) kinds ["store"] {
+    array.yield %zero : f64
+  }
+  %trips = array.loop %k to %n do {
+    %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %inner = array.loop %i to %k do {
+      %q = array.view %a[%c0, %i] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+      array.map(%m) ins(%p, %q : memref<?xf64, strided<[?]>>, memref<?xf64, strided<[?]>>) outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x : f64, %y : f64):
+        %less = arith.subf %x, %y : f64
+        array.yield %less : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return %a : memref<?x?xf64>
+}
+
+// A number is stored to it behind the fill: the copy has to have that.
+// CHECK-LABEL: @copied_where_more_than_a_fill_is_there
+// CHECK:         array.map(%m, %n) outs(%a :
+// CHECK:         array.map({{.*}}) ins({{.*}} : memref<?x?xf64, strided<[1, ?]>>) outs({{.*}} : memref<?x?xf64, strided<[?, 1]>>)
+// CHECK:         array.loop %k to
+func.func @copied_where_more_than_a_fill_is_there(%m : index, %n : index, %zero : f64) -> memref<?x?xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = array.alloc(%m, %n) : memref<?x?xf64>
+  array.map(%m, %n) outs(%a : memref<?x?xf64>) kinds ["store"] {
+    array.yield %zero : f64
+  }
+  memref.store %zero, %a[%c0, %c1] : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %inner = array.loop %i to %k do {
+      %q = array.view %a[%c0, %i] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+      array.map(%m) ins(%p, %q : memref<?xf64, strided<[?]>>, memref<?xf64, strided<[?]>>) outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x : f64, %y : f64):
+        %less = arith.subf %x, %y : f64
+        array.yield %less : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return %a : memref<?x?xf64>
+}
+
+// The nest only reads: others read what the matrix was filled with.
+// CHECK-LABEL: @copied_where_the_fill_is_read_later
+// CHECK:         array.map(%m, %n) outs(%a :
+// CHECK:         array.map({{.*}}) ins({{.*}} : memref<?x?xf64, strided<[1, ?]>>) outs({{.*}} : memref<?x?xf64, strided<[?, 1]>>)
+// CHECK:         array.loop %k to
+func.func @copied_where_the_fill_is_read_later(%m : index, %n : index, %zero : f64, %row : memref<?xf64>) -> memref<?x?xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = array.alloc(%m, %n) : memref<?x?xf64>
+  array.map(%m, %n) outs(%a : memref<?x?xf64>) kinds ["store"] {
+    array.yield %zero : f64
+  }
+  %trips = array.loop %k to %n do {
+    %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %inner = array.loop %i to %k do {
+      %q = array.view %a[%c0, %i] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+      array.map(%m) ins(%p, %q : memref<?xf64, strided<[?]>>, memref<?xf64, strided<[?]>>) outs(%row : memref<?xf64>) kinds ["add"] {
+      ^bb0(%x : f64, %y : f64):
+        %z = arith.mulf %x, %y : f64
+        array.yield %z : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return %a : memref<?x?xf64>
+}
+
+// The second nest reads what the first one has left in its copy.
+// CHECK-LABEL: @a_nest_goes_on_with_the_copy_of_the_one_before
+// CHECK:         %a_columns = array.alloc
+// CHECK:         array.loop %k to
+// CHECK:         array.map({{.*}}) outs(%a : memref<?x?xf64>)
+// CHECK-NOT:     array.alloc
+// CHECK:         array.loop %k2 to
+// CHECK-NEXT:      array.view %a_columns[%k2, %c0] dims [1]
+func.func @a_nest_goes_on_with_the_copy_of_the_one_before(%a : memref<?x?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %a, %c0 : memref<?x?xf64>
+  %n = memref.dim %a, %c1 : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %inner = array.loop %i to %k do {
+      %q = array.view %a[%c0, %i] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+      array.map(%m) ins(%p, %q : memref<?xf64, strided<[?]>>, memref<?xf64, strided<[?]>>) outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x : f64, %y : f64):
+        %less = arith.subf %x, %y : f64
+        array.yield %less : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  %trips2 = array.loop %k2 to %n do {
+    %p2 = array.view %a[%c0, %k2] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %inner2 = array.loop %i2 to %k2 do {
+      %q2 = array.view %a[%c0, %i2] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+      array.map(%m) ins(%p2, %q2 : memref<?xf64, strided<[?]>>, memref<?xf64, strided<[?]>>) outs(%p2 : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x2 : f64, %y2 : f64):
+        %less2 = arith.subf %x2, %y2 : f64
+        array.yield %less2 : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// An element is stored to in between.
+// CHECK-LABEL: @copied_again_where_the_matrix_was_stored_to
+// CHECK:         array.alloc
+// CHECK:         memref.store
+// CHECK:         array.alloc
+// CHECK:         array.loop %k2 to
+func.func @copied_again_where_the_matrix_was_stored_to(%a : memref<?x?xf64>, %e : f64) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %a, %c0 : memref<?x?xf64>
+  %n = memref.dim %a, %c1 : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %inner = array.loop %i to %k do {
+      %q = array.view %a[%c0, %i] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+      array.map(%m) ins(%p, %q : memref<?xf64, strided<[?]>>, memref<?xf64, strided<[?]>>) outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x : f64, %y : f64):
+        %less = arith.subf %x, %y : f64
+        array.yield %less : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  memref.store %e, %a[%c0, %c1] : memref<?x?xf64>
+  %trips2 = array.loop %k2 to %n do {
+    %p2 = array.view %a[%c0, %k2] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %inner2 = array.loop %i2 to %k2 do {
+      %q2 = array.view %a[%c0, %i2] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+      array.map(%m) ins(%p2, %q2 : memref<?xf64, strided<[?]>>, memref<?xf64, strided<[?]>>) outs(%p2 : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x2 : f64, %y2 : f64):
+        %less2 = arith.subf %x2, %y2 : f64
+        array.yield %less2 : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// So is one of an argument that may be the same array.
+// CHECK-LABEL: @copied_again_where_an_argument_may_be_the_matrix
+// CHECK:         array.alloc
+// CHECK:         memref.store
+// CHECK:         array.alloc
+// CHECK:         array.loop %k2 to
+func.func @copied_again_where_an_argument_may_be_the_matrix(%a : memref<?x?xf64>, %b : memref<?x?xf64>, %e : f64) attributes {overlaps = [[0, 1]]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %a, %c0 : memref<?x?xf64>
+  %n = memref.dim %a, %c1 : memref<?x?xf64>
+  %trips = array.loop %k to %n do {
+    %p = array.view %a[%c0, %k] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %inner = array.loop %i to %k do {
+      %q = array.view %a[%c0, %i] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+      array.map(%m) ins(%p, %q : memref<?xf64, strided<[?]>>, memref<?xf64, strided<[?]>>) outs(%p : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x : f64, %y : f64):
+        %less = arith.subf %x, %y : f64
+        array.yield %less : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  memref.store %e, %b[%c0, %c1] : memref<?x?xf64>
+  %trips2 = array.loop %k2 to %n do {
+    %p2 = array.view %a[%c0, %k2] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %inner2 = array.loop %i2 to %k2 do {
+      %q2 = array.view %a[%c0, %i2] dims [0] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+      array.map(%m) ins(%p2, %q2 : memref<?xf64, strided<[?]>>, memref<?xf64, strided<[?]>>) outs(%p2 : memref<?xf64, strided<[?]>>) kinds ["store"] {
+      ^bb0(%x2 : f64, %y2 : f64):
+        %less2 = arith.subf %x2, %y2 : f64
+        array.yield %less2 : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
