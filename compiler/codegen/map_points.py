@@ -23,6 +23,7 @@ from .kernel_state import KernelState, value_type
 from .llvm_text import integer
 from .map_nest import Nest, Output, combine, registers, step_rows, write_registers
 from .map_stages import Stage, emit_wide, in_order, wild
+from .row_ends import lanes_of, parts_of_row, properties_of_end
 from .vector_width import may_be_long
 from .whole_lines import begins_behind, from_line, may_begin_at_line
 
@@ -153,17 +154,24 @@ def strip(
     for o, pointer in zip(nest.outputs, pointers[len(nest.inputs) :], strict=True):
         if not o.buffered:
             continue
-        loop = text.begin_loop(count, (), "j", certain=True)
-        group = f", !llvm.access.group {nest.group}"
-        if o.value in buffers:
-            at = state.offset(buffers[o.value], o.element, loop.counter)
-            new = state.load(at, o.element, group)
-        else:
-            new = state.scalar(o.value)
-        target = state.offset(pointer, o.element, text.mul(loop.counter, o.strides[last]))
-        write(state, o, target, new, group)
-        parallel = nest.group if independent(o, last) else None
-        text.end_loop(loop, (), state.loop_properties(parallel_group=parallel, innermost=True))
+        lanes = lanes_of(nest, nest.stages[-1], count)
+        for first, part in parts_of_row(state, count, lanes):
+            loop = text.begin_loop(part, (), "j", certain=not lanes or first != "0")
+            j = text.add(first, loop.counter)
+            group = f", !llvm.access.group {nest.group}"
+            if o.value in buffers:
+                at = state.offset(buffers[o.value], o.element, j)
+                new = state.load(at, o.element, group)
+            else:
+                new = state.scalar(o.value)
+            target = state.offset(pointer, o.element, text.mul(j, o.strides[last]))
+            write(state, o, target, new, group)
+            parallel = nest.group if independent(o, last) else None
+            if first == "0":
+                properties = state.loop_properties(parallel_group=parallel, innermost=True)
+            else:
+                properties = properties_of_end(state, part, nest.group)
+            text.end_loop(loop, (), properties)
     return final
 
 
@@ -186,6 +194,9 @@ def points_loop(
     Besides the registers whether it has found wild numbers (0 where it has not), if it looks for them.
     """
     state, text = nest.state, nest.state.text
+    if lanes := lanes_of(nest, stage, count):
+        in_parts(nest, stage, pointers, count, buffers, lanes)
+        return accumulators, ""
     last = len(nest.extents) - 1
     mine = [k for k, o in enumerate(registers(nest)) if stage.does(o.element)]
     carried = [(value_type(registers(nest)[k].element), accumulators[k]) for k in mine]
@@ -228,6 +239,37 @@ def points_loop(
     if stage.quotients:
         return final, are_wild(state, left[len(mine) :])
     return final, left[-1] if stage.checks else ""
+
+
+def in_parts(
+    nest: Nest,
+    stage: Stage,
+    pointers: list[str],
+    count: str,
+    buffers: dict[SSAValue, str],
+    lanes: int,
+) -> None:
+    """The innermost loop over whole vectors, then over the points that are left."""
+    state, text = nest.state, nest.state.text
+    group = f", !llvm.access.group {nest.group}"
+    for first, part in parts_of_row(state, count, lanes):
+        before = state.last_bits
+        loop = text.begin_loop(part, (), "j", certain=first != "0")
+        j = text.add(first, loop.counter)
+        rows = step_rows(nest, pointers, len(nest.extents) - 1, j)
+        emit_point(nest, stage, rows, [], buffers, group, j)
+        if first == "0":
+            own_width = any(may_be_long(n, nest.op) for n in nest.op.extents)
+            properties = state.loop_properties(
+                parallel_group=nest.group,
+                innermost=True,
+                since=before,
+                body=loop,
+                own_width=own_width,
+            )
+        else:
+            properties = properties_of_end(state, part, nest.group)
+        text.end_loop(loop, (), properties)
 
 
 def check_point(nest: Nest, stage: Stage, group: str, counter: str) -> str:

@@ -34,9 +34,11 @@ from .kernel_state import (
     size_of,
     value_type,
 )
+from .line_starts import lead_of, lead_of_tape
 from .llvm_text import integer
 from .overlap_test import lower_overlap
 from .support.context import TAPE_WORDS
+from .whole_lines import LINE
 
 RUNTIME_MEMORY = "nounwind memory(argmem: readwrite, inaccessiblemem: readwrite)"
 """Support functions touch the context and memory that only they know."""
@@ -175,9 +177,17 @@ def fresh(
     assert isinstance(type_, MemRefType)
     shape = [state.scalars[e] for e in extents]
     size = bytes_of(state, type_, shape)
+    lead = (
+        lead_of(result) if function == "mutad_alloc" and state.memory is KernelMemory.SYSTEM else 0
+    )
+    if lead:
+        name = state.intrinsic("llvm.uadd.sat.i64", "i64", "i64, i64")
+        size = state.text.value(f"call i64 @{name}(i64 {size}, i64 {lead})")
     pointer = support_call(state, function, "ptr %ctx", *leading, f"i64 {size}")
     if function not in ("mutad_tape_pop", "mutad_tape_read"):
         state.return_when(state.text.value(f"icmp eq ptr {pointer}, null"), OUT_OF_MEMORY)
+    if lead:
+        pointer = state.text.value(f"getelementptr inbounds i8, ptr {pointer}, i64 {lead}")
     state.memrefs[result] = state.descriptor(type_, pointer, tuple(shape))
 
 
@@ -229,13 +239,16 @@ def lower_tape(state: KernelState, op: ad.TapeOp) -> None:
     if state.memory is KernelMemory.AREA:
         reserve_tape(state, slot, op.reserved)
     elif not state.memory.launches and (op.reserved is not None or not op.grows):
-        size = "8" if op.reserved is None else state.scalars[op.reserved]
-        expect_bytes(state, slot, size)
+        size = str(LINE) if op.reserved is None else state.scalars[op.reserved]
+        expect_bytes(state, slot, size, lead_of_tape(op))
 
 
-def expect_bytes(state: KernelState, slot: str, size: str) -> None:
-    """The first chunk of a tape will have so many bytes, or what its first segment takes: an empty chunk
-    that ends there says so (`mutad_tape_grow`)."""
+def expect_bytes(state: KernelState, slot: str, size: str, lead: int) -> None:
+    """The first chunk of a tape will have so many bytes, or what its first segment takes, the first one
+    `lead` bytes behind a line: an empty chunk that ends there says so (`mutad_tape_grow`). The size is one of
+    whole lines, so both are in one number."""
+    if lead:
+        size = state.text.value(f"or i64 {size}, {lead}")
     for offset in (8, 16):
         at = state.text.value(f"getelementptr inbounds i8, ptr {slot}, i64 {offset}")
         state.text.do(f"store i64 {size}, ptr {at}, align 8")
