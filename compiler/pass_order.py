@@ -56,6 +56,7 @@ from .transforms.hoist_invariants import HoistInvariants
 from .transforms.hoist_raises import HoistRaises
 from .transforms.jam_maps import JamMaps
 from .transforms.lift_choices import LiftChoices
+from .transforms.localize_cells import LocalizeCells
 from .transforms.merge_additions import MergeAdditions
 from .transforms.move_conditions import MoveConditions
 from .transforms.pack_columns import PackColumns
@@ -158,6 +159,7 @@ POINT_BY_POINT: tuple[ModulePass, ...] = (
 """What runs on adjoints: maps are point by point."""
 
 OPTIMIZE: tuple[ModulePass, ...] = (
+    LocalizeCells(),  # as in the loop, numbers that steps hand on are variables
     EliminateCommon(),
     AssumeLengths(),  # maps over equally many points can be fused, without checks
     *POINT_BY_POINT,
@@ -261,7 +263,7 @@ FOR_KERNELS = tuple(one for one in OPTIMIZE if type(one) not in FOR_CACHES)
 """What runs where kernels are made of the program."""
 
 OF_THE_LAST = (
-    *(AssumeLengths, RaiseAdjoints, GatherAdds, StoreFirst, HoistAllocs, ExchangeArrays),
+    *(LocalizeCells, AssumeLengths, RaiseAdjoints, GatherAdds, StoreFirst, HoistAllocs, ExchangeArrays),
     *(ReuseAllocs, DropArgumentFills, *FOR_CACHES),
 )
 """Passes that run behind the last derivative alone."""
@@ -303,6 +305,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     DropArgumentFills,
     FinishRows,
     LiftChoices,
+    LocalizeCells,
     MergeAdditions,
     PrivatizeCells,
     MoveConditions,

@@ -28,6 +28,10 @@ class DecidedSums:
     def may_change(self, function: func.FuncOp, place: LocationAttr) -> bool:
         return not runs_steps(function) or place in self.places
 
+    def prefers(self, function: func.FuncOp, place: LocationAttr, *, wanted: bool) -> bool:
+        """Whether to change a sum that may be: of the functions of steps, what is wanted does not count."""
+        return place in self.places if runs_steps(function) else wanted
+
     def changed(self, place: LocationAttr) -> None:
         self.places.add(place)
 

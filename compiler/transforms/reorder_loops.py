@@ -73,6 +73,7 @@ from ..analysis.loop_order import AtLeast, Interchange, LoopOrder, legal
 from ..analysis.nest_proofs import all_of
 from ..analysis.strides import stride
 from ..rules import Access
+from .decided_sums import DecidedSums
 from .finished_rows import FinishedRows, finished_rows, read_along_rows
 from .hoist_invariants import hoist_from
 from .interchange import LoopPair, interchange, pair_of
@@ -97,19 +98,21 @@ class ReorderLoops(ModulePass):
     """The primal's additions may come in any order, too."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        sums = DecidedSums(), DecidedSums(), DecidedSums()
         for function in functions(op):
             nests = list(scalar_nests(function.body.block))
             alias = AliasAnalysis(function) if nests else None
             for loop in nests:
-                Nest(function, loop, self.fastmath, alias).reorder()
-            rows_upwards(function, self.fastmath)
+                Nest(function, loop, self.fastmath, alias).reorder(*sums[:2])
+            rows_upwards(function, self.fastmath, sums[2])
 
 
 class Nest(ScalarNest):
     """One outermost nest."""
 
-    def reorder(self) -> None:
+    def reorder(self, upwards: DecidedSums, interchanged: DecidedSums) -> None:
         """Let innermost loops run upwards, then put the loop around each innermost if that pays."""
+        self.upwards, self.interchanged = upwards, interchanged
         for leaf in leaves_in(self.loop):
             self._turned(leaf)
             outer = leaf.parent_op()
@@ -126,12 +129,21 @@ class Nest(ScalarNest):
             return
         found = accesses_of(ops)
         ways = [stride(self.dependence, a, loop) for a in found]
-        if ways.count("down") <= ways.count("unit") or are_many(found):
+        sums = self.additions(loop)
+        pays = ways.count("down") > ways.count("unit")
+        if not self._preferred(loop, sums, self.upwards, pays=pays) or are_many(found):
             return
-        order = LoopOrder(self.dependence, self.additions(loop))
+        order = LoopOrder(self.dependence, sums)
         if order.independent(found, loop) and self.committed():
+            self.upwards.changed(loop.location)
             run_upwards(loop)
             self.look_again()
+
+    def _preferred(
+        self, loop: array.LoopOp, sums: set[Operation], decided: DecidedSums, *, pays: bool
+    ) -> bool:
+        """Whether to reorder a loop: one with sums as in the gradient that runs no step again."""
+        return decided.prefers(self.function, loop.location, wanted=pays) if sums else pays
 
     # Two loops.
 
@@ -146,9 +158,11 @@ class Nest(ScalarNest):
         inside = accesses_of(pair.inside)
         if are_many(inside):
             return []
-        order = LoopOrder(self.dependence, self.additions(outer))
+        sums = self.additions(outer)
+        order = LoopOrder(self.dependence, sums)
         columns = self._columns(inside, outer)
-        if not self._worth(pair, inside, order, columns):
+        pays = self._worth(pair, inside, order, columns)
+        if not self._preferred(outer, sums, self.interchanged, pays=pays):
             return []
         way = self._way(pair, inside, order)
         if way is None or not self.committed():
@@ -157,6 +171,7 @@ class Nest(ScalarNest):
             if self.beside(all_of([rows.are_many for rows in columns.values()])) is None:
                 return []
             read_along_rows(columns)
+        self.interchanged.changed(outer.location)
         pair = pair_of(outer, Subscripts())  # Checks are other ops now.
         block = outer.parent
         assert pair is not None

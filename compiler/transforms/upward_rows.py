@@ -41,14 +41,15 @@ from ..analysis.carried_cells import Role, cell_of
 from ..analysis.independence import Independence, Independent
 from ..analysis.views import strip_views
 from ..rules import accesses
+from .decided_sums import DecidedSums
 from .hoist_checks import is_counted
 from .run_upwards import run_upwards
 
 MOVED = (array.MapOp, array.ViewOp, array.YieldOp, memref.LoadOp, memref.StoreOp, memref.DimOp)
 
 
-def rows_upwards(function: func.FuncOp, fastmath: bool) -> None:
-    """Turn all such loops of a function."""
+def rows_upwards(function: func.FuncOp, fastmath: bool, sums: DecidedSums) -> None:
+    """Turn all such loops of a function; those with sums that `sums` leaves to it."""
     downward = [loop for loop in ops_of_kind(function, array.LoopOp) if goes_down(loop)]
     if not downward:
         return
@@ -57,7 +58,10 @@ def rows_upwards(function: func.FuncOp, fastmath: bool) -> None:
         found = independence.of(loop)
         if found is None or not (fastmath or adds_in_any_order(loop, found)):
             continue
+        if not sums.may_change(function, loop.location):
+            continue
         if all(is_free_of_order(c, role, loop, function) for c, role in found.cells.items()):
+            sums.changed(loop.location)
             run_upwards(loop)
 
 

@@ -212,3 +212,47 @@ func.func @kept_when_it_may_raise(%x : memref<?x?xf64>, %bad : memref<?xi1>, %n 
   }
   func.return
 }
+
+// Within a budget the functions of steps follow the gradient that runs none again: it has this sum in its order.
+// CHECK-LABEL: @kept_in_the_gradient
+// CHECK:         array.loop %i to %n
+// CHECK-NEXT:      %j = arith.subi
+func.func @kept_in_the_gradient(%s : memref<f64>, %saved : memref<?x?xf64>, %u : memref<?xf64>, %u_shadow : memref<?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %i to %n do {
+    %j = arith.subi %last, %i : index
+    %row = array.view %saved[%j, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> !row
+    %x = memref.load %s[] : memref<f64>
+    memref.store %x, %s[] : memref<f64>
+    array.map(%m) ins(%row, %u : !row, memref<?xf64>) outs(%u_shadow : memref<?xf64>) kinds ["add"] {
+    ^bb0(%a : f64, %b : f64):
+      %z = arith.mulf %a, %b {ad.adjoint} : f64
+      array.yield %z : f64
+    }
+    array.yield
+  } loc("sum.py":4:5)
+  func.return
+}
+
+// CHECK-LABEL: @kept_in_a_step_backward
+// CHECK:         array.loop %i to %n
+// CHECK-NEXT:      %j = arith.subi
+func.func private @kept_in_a_step_backward(%step : index, %saved : memref<?x?xf64>, %u : memref<?xf64>, %u_shadow : memref<?xf64>, %n : index, %m : index)
+    attributes {live = array<i64>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %i to %n do {
+    %j = arith.subi %last, %i : index
+    %row = array.view %saved[%j, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> !row
+    array.map(%m) ins(%row, %u : !row, memref<?xf64>) outs(%u_shadow : memref<?xf64>) kinds ["add"] {
+    ^bb0(%a : f64, %b : f64):
+      %z = arith.mulf %a, %b {ad.adjoint} : f64
+      array.yield %z : f64
+    }
+    array.yield
+  } loc("sum.py":4:5)
+  func.return
+}

@@ -54,6 +54,15 @@ def test_vector_code_of_sweeps_within_the_least_budget(seed: int) -> None:
     check_least_budget(replace(sweep_program(seed), n=VECTORS), opt=3)
 
 
+ONE_ORDER = (1, 1010, 1219)
+"""Programs with sums that are reordered: over elements, into a number that steps hand on, and over rows."""
+
+
+@pytest.mark.parametrize("seed", ONE_ORDER)
+def test_sums_of_sweeps_have_one_order_within_the_least_budget(seed: int) -> None:
+    check_least_budget(replace(sweep_program(seed), n=VECTORS), opt=1)
+
+
 def check_least_budget(program: SweepProgram, opt: int) -> None:
     wrt = ("u", "v")
     function, given = program.function(), program.arguments()
