@@ -252,7 +252,7 @@ class Receipt:
         out = io.StringIO()
         console = Console(
             file=out, width=10_000, color_system=None, markup=False, highlight=False,
-            force_jupyter=False,
+            emoji=False, force_jupyter=False,
         )  # fmt: skip
         console.print(table)
         head, *rows = [line.rstrip() for line in out.getvalue().splitlines()]

@@ -35,6 +35,12 @@ def scaled(x, factor=2.0):
     return x.sum()
 
 
+def red_black(u, steps):
+    for _ in range(steps):
+        u[1:-1:2] = u[:-2:2] * u[2::2] * u[1:-1:2]
+    return u.sum()
+
+
 def line_of(function, text):
     lines = Path(__file__).read_text().splitlines()
     first = function.__code__.co_firstlineno
@@ -65,6 +71,13 @@ def stepped(field, n):
     for _ in range(n):
         field.step()
     return field.u.sum()
+
+
+def test_slices_with_steps_are_shown_as_they_are_written() -> None:
+    """Names of emoji are like them: `:-1:`."""
+    table = repr(receipt(red_black, np.ones(9), 3))
+    assert "u[1:-1:2] = u[:-2:2] * u[2::2] * u[1:-1:2]" in table
+    assert table.isascii()
 
 
 def test_what_has_no_name_is_the_expression_that_made_it() -> None:
