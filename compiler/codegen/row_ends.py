@@ -12,7 +12,8 @@ a row is written for whole vectors, and again for each binary digit of the rest:
 
 Only where a map takes a part of an array's rows, as `c[:, 1:-1]` is: rows of whole arrays are more often
 whole vectors. Each point has the operations that it had. Not for sums, whose order would change, nor where
-elements have several sizes, or the body has functions, of which single elements have others than vectors.
+elements have several sizes, or the body has functions, of which single elements have others than vectors. And
+not for quotients by what stands still (`invariant_divisors`), which look at all numbers of a row.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ EXACT = ("math.absf", "math.copysign", "math.fma", "math.sqrt")
 
 def lanes_of(nest: Nest, stage: Stage, count: str) -> int:
     """The elements of a whole vector, where the ends of rows are written apart; else 0."""
-    whole_body = len(nest.stages) == 1 and not (stage.checks or stage.taken)
+    whole_body = len(nest.stages) == 1 and not (stage.checks or stage.taken or stage.quotients)
     several_rows = len(nest.op.extents) > 1 and integer(count) is None
     if not (whole_body and several_rows) or registers(nest) or nest.state.scalar_only:
         return 0

@@ -1,11 +1,12 @@
 """Saved truths (a branch taken, the side of a minimum) as bits: eight iterations share a byte.
 
-The innermost loop that indexes a segment runs from 0 upwards, so its first of eight iterations starts the
-byte and the others add to it. The byte is at hand in a cell, which becomes a register::
+The innermost loop that indexes a segment runs from 0 upwards, so an iteration keeps the bits of those before
+it and drops the rest, which are of the byte before: the iteration that would start the byte may save nothing
+(a loop in it that does not run). The byte is at hand in a cell, which becomes a register::
 
     %place = arith.shrui %j, 3
     %shift = arith.index_cast (%j & 7) : index to i8
-    %kept = arith.select (%shift == 0), 0, %byte[] : i8
+    %kept = %byte[] & ((1 << %shift) - 1) : i8
     %byte[] = %kept | %side << %shift
     memref.store %byte[], %side_saved[%i, %place]
 
@@ -47,9 +48,9 @@ def store_bit(
     """Write the bit of the iteration `at`; `cell` has the byte of the iteration before."""
     place, shift = place_of(at, emit)
     old = emit(memref.LoadOp.get(cell, []))
-    none = emit(arith.ConstantOp(IntegerAttr(0, i8)))
-    starts = emit(arith.CmpiOp(shift, none, "eq"))
-    kept = emit(arith.SelectOp(starts, none, old))
+    one = emit(arith.ConstantOp(IntegerAttr(1, i8)))
+    before = emit(arith.SubiOp(emit(arith.ShLIOp(one, shift)), one))
+    kept = emit(arith.AndIOp(old, before))
     bit = emit(arith.ShLIOp(emit(arith.ExtUIOp(truth, i8)), shift))
     byte = emit(arith.OrIOp(kept, bit))
     emit(memref.StoreOp.get(byte, cell, []))

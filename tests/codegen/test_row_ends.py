@@ -52,6 +52,20 @@ def line(c: Any, v: Any) -> None:
     c[1:] = 2.0 * v[1:] + v[:-1]
 
 
+def divided(c: Any, v: Any, by: float) -> None:
+    c[:, 1:] = v[:, :-1] / by - v[:, 1:]
+
+
+@pytest.mark.parametrize("width", [1, 9, 40, 77])
+def test_rows_that_divide_by_what_stands_still(width: int) -> None:
+    """These have products, and look at their numbers: one loop."""
+    v = GENERATOR.normal(size=(3, width))
+    found, expected = np.zeros_like(v), np.zeros_like(v)
+    compile(divided)(found, v, 3.0)
+    divided(expected, v, 3.0)
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("width", range(20))
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_rows_of_any_width(width: int, dtype: Any) -> None:
