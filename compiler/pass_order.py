@@ -263,7 +263,15 @@ FOR_KERNELS = tuple(one for one in OPTIMIZE if type(one) not in FOR_CACHES)
 """What runs where kernels are made of the program."""
 
 OF_THE_LAST = (
-    *(LocalizeCells, AssumeLengths, RaiseAdjoints, GatherAdds, StoreFirst, HoistAllocs, ExchangeArrays),
+    *(
+        LocalizeCells,
+        AssumeLengths,
+        RaiseAdjoints,
+        GatherAdds,
+        StoreFirst,
+        HoistAllocs,
+        ExchangeArrays,
+    ),
     *(ReuseAllocs, DropArgumentFills, *FOR_CACHES),
 )
 """Passes that run behind the last derivative alone."""

@@ -34,11 +34,10 @@ from .kernel_state import (
     size_of,
     value_type,
 )
-from .line_starts import lead_of, lead_of_tape
+from .line_starts import lead_of
 from .llvm_text import integer
 from .overlap_test import lower_overlap
 from .support.context import TAPE_WORDS
-from .whole_lines import LINE
 
 RUNTIME_MEMORY = "nounwind memory(argmem: readwrite, inaccessiblemem: readwrite)"
 """Support functions touch the context and memory that only they know."""
@@ -239,16 +238,13 @@ def lower_tape(state: KernelState, op: ad.TapeOp) -> None:
     if state.memory is KernelMemory.AREA:
         reserve_tape(state, slot, op.reserved)
     elif not state.memory.launches and (op.reserved is not None or not op.grows):
-        size = str(LINE) if op.reserved is None else state.scalars[op.reserved]
-        expect_bytes(state, slot, size, lead_of_tape(op))
+        size = "8" if op.reserved is None else state.scalars[op.reserved]
+        expect_bytes(state, slot, size)
 
 
-def expect_bytes(state: KernelState, slot: str, size: str, lead: int) -> None:
-    """The first chunk of a tape will have so many bytes, or what its first segment takes, the first one
-    `lead` bytes behind a line: an empty chunk that ends there says so (`mutad_tape_grow`). The size is one of
-    whole lines, so both are in one number."""
-    if lead:
-        size = state.text.value(f"or i64 {size}, {lead}")
+def expect_bytes(state: KernelState, slot: str, size: str) -> None:
+    """The first chunk of a tape will have so many bytes, or what its first segment takes: an empty chunk
+    that ends there says so (`mutad_tape_grow`)."""
     for offset in (8, 16):
         at = state.text.value(f"getelementptr inbounds i8, ptr {slot}, i64 {offset}")
         state.text.do(f"store i64 {size}, ptr {at}, align 8")

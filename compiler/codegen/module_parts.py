@@ -38,7 +38,7 @@ STATE = re.compile(r"^@(?!llvm\.)\S+ = (?!.*\bconstant\b)(?!.*\balias\b)")
 """A variable."""
 DEBUGGED = "!llvm.dbg.cu"
 KEPT = '"mutad-kept"'
-"""What marks functions from which no loop is extracted: LLVM leaves those alone that it may not optimize."""
+"""Marks functions from which no loop is extracted: they are not optimized, either, until the mark goes."""
 ATTRIBUTES = " noinline nounwind alignstack(64) {"
 
 
@@ -122,18 +122,28 @@ def binds(line: str, module: Module) -> bool:
 
 def with_loops_extracted(module: Module, machine: llvm.TargetMachine) -> Module:
     """The module whose large loops outside all loops are functions."""
-    for function in module.functions.values():
-        function.lines[0] = marked(function.head)
+    kept = {f.name for f in module.functions.values() if is_kept(f.head)}
+    for name in kept:
+        function = module.functions[name]
+        function.lines[0] = function.head.replace(" noinline", f" noinline {KEPT}", 1)
     parsed = llvm.parse_assembly(module.text(), llvm.create_context())
     parsed.verify()
     parsed.data_layout = str(machine.target_data)
+    across, extract = llvm.create_new_module_pass_manager(), llvm.create_new_module_pass_manager()
+    across.add_sroa_pass()
+    across.add_ipsccp_pass()  # what is the same in all calls, and what calls change: parts do not see it
+    across.add_dead_arg_elimination_pass()
+    across.add_argument_promotion_pass()
+    across.add_post_order_function_attributes_pass()
+    extract.add_simplify_cfg_pass()
+    extract.add_loop_simplify_pass()
+    extract.add_loop_extract_pass()
     with llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()) as builder:
-        manager = llvm.create_new_module_pass_manager()
-        manager.add_sroa_pass()
-        manager.add_simplify_cfg_pass()
-        manager.add_loop_simplify_pass()
-        manager.add_loop_extract_pass()
-        manager.run(parsed, builder)
+        across.run(parsed, builder)
+        for function in parsed.functions:
+            if function.name in kept:
+                function.add_function_attribute("optnone")
+        extract.run(parsed, builder)
     extracted = Module.of(str(parsed))
     extracted.others = [without_mark(line) for line in extracted.others]
     for name in extracted.functions.keys() - module.functions.keys():
@@ -141,14 +151,84 @@ def with_loops_extracted(module: Module, machine: llvm.TargetMachine) -> Module:
         large = len(function.lines) >= LEAST_LOOP
         attributes = ATTRIBUTES if large else ATTRIBUTES.replace("noinline", "alwaysinline")
         function.lines[0] = re.sub(r"( #\d+)? \{$", attributes, function.head)
+    for function in [*extracted.functions.values()]:
+        tell_of_variables(function, extracted)
     return extracted
 
 
-def marked(head: str) -> str:
-    """The head of a function, if it is one that is not inlined, with the mark that LLVM leaves it alone."""
-    if " noinline" not in head or " optnone" in head or " optsize" in head:
-        return head
-    return head.replace(" noinline", f" noinline optnone {KEPT}", 1)
+def tell_of_variables(caller: Function, module: Module) -> None:
+    """Write into the heads of loops what they no longer see: that a variable of their caller, or the context,
+    is apart from all other memory; of a variable how large it is, and where it begins."""
+    variables = {m[1]: attributes_of(m[2]) for line in caller.lines if (m := VARIABLE.match(line))}
+    addresses = addresses_in(caller, variables)
+    known = {name: variables[name] for name in variables.keys() - shared(caller, addresses)}
+    if f"ptr noalias {CONTEXT}" in caller.head:
+        known[CONTEXT] = "noalias"
+        addresses |= addresses_in(caller, [CONTEXT])
+    for call in (found for line in caller.lines if (found := CALL.search(line))):
+        callee = module.functions.get(call[1])
+        if callee is None or " noinline " not in callee.head or " optnone " in callee.head:
+            continue
+        given, own = call[2].split(", "), callee.head.split("(", 1)[1].split(")")[0]
+        roots = [addresses.get(argument.rpartition(" ")[2]) for argument in given]
+        parameters = own.split(", ")
+        if len(parameters) != len(given):
+            continue
+        for k, (argument, root) in enumerate(zip(given, roots, strict=True)):
+            alone = root in known and argument == f"ptr {root}" and roots.count(root) == 1
+            if alone and "noalias" not in parameters[k]:
+                parameters[k] = parameters[k].replace("ptr", f"ptr {known[root]}", 1)
+        callee.lines[0] = callee.head.replace(own, ", ".join(parameters), 1)
+
+
+CONTEXT = "%ctx"
+VARIABLE = re.compile(r"\s+(%\S+) = alloca (.*)$")
+CALL = re.compile(r"call [^@]*@(kernel[-\w.$]*|backward[-\w.$]*)\((.*)\)")
+LOCAL = re.compile(r"%[-\w.$]+")
+STEP = re.compile(r"(%\S+) = getelementptr [^%]*(%[-\w.$]+)")
+KNOWN_USE = re.compile(
+    r"= (?:alloca|load|getelementptr) |store |call [^@]*@(?:llvm\.|mutad_tape_|kernel|backward|map_|cold_)"
+)
+"""Ways to use the address of a variable after which no one else knows it."""
+STORED = re.compile(r"store ptr (%[-\w.$]+),")
+SIZED = re.compile(r"(?:\[(\d+) x (\w+)\]|(\w+)), align")
+SIZES = {"i8": 1, "i1": 1, "i16": 2, "i32": 4, "float": 4, "i64": 8, "double": 8, "ptr": 8}
+
+
+def attributes_of(variable: str) -> str:
+    """What is known of the memory of a variable, by what follows its `alloca`."""
+    align, sized = variable.rpartition("align ")[2], SIZED.match(variable)
+    size = SIZES.get(sized[2] or sized[3]) if sized else None
+    if sized is None or size is None:
+        return f"noalias align {align}"
+    return f"noalias writable align {align} dereferenceable({size * int(sized[1] or 1)})"
+
+
+def addresses_in(caller: Function, variables: Iterable[str]) -> dict[str, str]:
+    """The addresses in these variables, with the variable."""
+    found = {name: name for name in variables}
+    for line in caller.lines:
+        step = STEP.search(line)
+        if step and step[2] in found:
+            found[step[1]] = found[step[2]]
+    return found
+
+
+def shared(caller: Function, addresses: dict[str, str]) -> set[str]:
+    """The variables whose addresses may be known to others."""
+    found = set[str]()
+    for line in caller.lines[1:]:
+        named = addresses.keys() & LOCAL.findall(line)
+        if named and not KNOWN_USE.search(line):
+            found |= {addresses[name] for name in named}
+        elif (stored := STORED.search(line)) and stored[1] in addresses:
+            found.add(addresses[stored[1]])
+    return found
+
+
+def is_kept(head: str) -> bool:
+    """Whether no loop of a function is to be extracted: it is not inlined itself."""
+    return " noinline" in head and " optnone" not in head and " optsize" not in head
 
 
 def without_mark(line: str) -> str:

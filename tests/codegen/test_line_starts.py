@@ -1,4 +1,4 @@
-"""Arrays and tapes that begin behind a line of the cache, so that what runs along their rows begins at lines."""
+"""Arrays that begin behind a line of the cache, so that what runs along their rows begins at lines."""
 
 from __future__ import annotations
 
@@ -60,11 +60,6 @@ def test_inner_points_begin_at_lines(dtype: Any, lead: int) -> None:
 @pytest.mark.parametrize("function", [whole, one_column])
 def test_others_begin_where_their_array_does(function: Any) -> None:
     assert leads(function, GRID) == set()
-
-
-def test_a_tape_begins_as_its_versions_do() -> None:
-    text = compile(inner, grad=True, cache=False).inspect("llvm", GRID, 2, wrt="start")
-    assert ", 56\n" in text
 
 
 @pytest.mark.parametrize("function", [inner, whole, one_column, exchanged])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
 
 import llvmlite.binding as llvm
 import pytest
@@ -89,13 +88,3 @@ def test_rows_of_whole_lines_begin_at_lines_of_the_cache(probe, size, count):
 def test_other_segments_come_back(probe, size):
     assert probe(size, 300) >> 6 == 0
     assert probe(size, 300, 300 * size) >> 6 == 0
-
-
-@pytest.mark.parametrize("lead", [0, 8, 56, 60])
-@pytest.mark.parametrize("whole", [64, 1 << 20])
-@pytest.mark.parametrize("count", [1, 40])
-def test_a_tape_may_begin_behind_a_line(probe: Any, lead: int, whole: int, count: int) -> None:
-    """What is expected says so; a first chunk that is too small is one of the size of its segment."""
-    fits = whole >= 4096 * count or count == 1
-    assert probe(4096, count, whole + lead) & 63 == lead or not fits
-    assert probe(4096, count, whole + lead) >> 6 == 0

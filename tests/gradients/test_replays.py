@@ -472,7 +472,7 @@ def test_exceptions_leave_arrays_as_python_does(found, monkeypatch):
         raises(theirs, w)
     with pytest.raises(IndexError):
         compile(raises, grad=True, cache=False).grad(mine, w, wrt=("x", "w"))
-    assert np.array_equal(mine, theirs)
+    np.testing.assert_allclose(mine, theirs, rtol=1e-14)  # BLAS adds up in an order of its own
 
 
 def test_vjp_keeps_whole_tapes(found, monkeypatch):

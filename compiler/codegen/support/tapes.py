@@ -11,10 +11,7 @@ TAPE_DATA = f"""
 define internal i64 @mutad_tape_data(ptr %chunk) alwaysinline nounwind {{
   %at = ptrtoint ptr %chunk to i64
   %past = add i64 %at, {HEADER + 63}
-  %line = and i64 %past, -64
-  %lead.at = getelementptr i8, ptr %chunk, i64 40
-  %lead = load i64, ptr %lead.at
-  %data = add i64 %line, %lead
+  %data = and i64 %past, -64
   ret i64 %data
 }}
 """
@@ -78,9 +75,8 @@ declare i64 @llvm.umin.i64(i64, i64)
 """
 
 # A tape's chunk: next of all tape chunks, predecessor in the tape, its end, the cursor when it was
-# left, next of the spare chunks, how far behind a line its data begins; data from byte 64 on. A tape: chunk,
-# cursor, end, spare chunks. Without a chunk, cursor and end are how many bytes the first one is expected to
-# need, a multiple of 64, plus how far behind a line they begin; 0 where that is not known.
+# left, next of the spare chunks; data from byte 64 on. A tape: chunk, cursor, end, spare chunks. Without a
+# chunk, cursor and end are how many bytes the first one is expected to need, 0 where that is not known.
 TAPE_GROW = f"""
 define internal ptr @mutad_tape_grow(ptr %ctx, ptr %tape, i64 %bytes) noinline optnone nounwind {{
   %huge = icmp ugt i64 %bytes, 4611686018427387904
@@ -123,9 +119,7 @@ reuse:
 fresh:
   %old.at = ptrtoint ptr %old to i64
   %old.end = load i64, ptr %end.at
-  %told = select i1 %first, i64 %old.end, i64 0
-  %expected = and i64 %told, -64
-  %lead = and i64 %told, 63
+  %expected = select i1 %first, i64 %old.end, i64 0
   %is.expected = icmp ne i64 %expected, 0
   %filled = sub i64 %old.end, %old.at
   %old.size = select i1 %first, i64 0, i64 %filled
@@ -141,8 +135,7 @@ fresh:
   %step = select i1 %own, i64 %size, i64 %padded
   %whole = call i64 @llvm.umax.i64(i64 %size, i64 %expected)
   %least = select i1 %is.expected, i64 %whole, i64 %step
-  %behind = add i64 %least, %lead
-  %total = add i64 %behind, {HEADER + 64}
+  %total = add i64 %least, {HEADER + 64}
   %block = call ptr @mutad_take(ptr %ctx, i64 %total)
   %failed = icmp eq ptr %block, null
   br i1 %failed, label %fail, label %made
@@ -161,8 +154,6 @@ made:
   %block.end = getelementptr i8, ptr %block, i64 %total
   %block.end.at = getelementptr i8, ptr %block, i64 16
   store ptr %block.end, ptr %block.end.at
-  %lead.at = getelementptr i8, ptr %block, i64 40
-  store i64 %lead, ptr %lead.at
   br label %enter
 enter:
   %chunk = phi ptr [ %spare, %reuse ], [ %block, %made ]
