@@ -9,7 +9,8 @@ Before::
 
     func.func private @f_step_backward(%i : index, %s_shadow : memref<f64>) attributes {live = array<i64>} {
       %s_bar = memref.load %s_shadow[] : memref<f64>
-      ...
+      %u_bar = arith.addf %s_bar, %s_bar {ad.adjoint} : f64
+      memref.store %u_bar, %s_shadow[] : memref<f64>
       func.return
     }
 
@@ -20,7 +21,8 @@ After::
       %0 = memref.load %s_shadow[] : memref<f64>
       memref.store %0, %s_shadow_1[] : memref<f64>
       %s_bar = memref.load %s_shadow_1[] : memref<f64>
-      ...
+      %u_bar = arith.addf %s_bar, %s_bar {ad.adjoint} : f64
+      memref.store %u_bar, %s_shadow_1[] : memref<f64>
       %1 = memref.load %s_shadow_1[] : memref<f64>
       memref.store %1, %s_shadow[] : memref<f64>
       func.return

@@ -23,13 +23,13 @@ def test_it_rests_during_a_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
     from mutad.compiler.codegen import llvm_module
 
     seen: list[bool] = []
-    emit = llvm_module.optimize_and_emit
+    emit = llvm_module.optimize_in_parts
 
-    def watched(*arguments: Any) -> bytes:
+    def watched(*arguments: Any) -> list[bytes]:
         seen.append(gc.isenabled())
         return emit(*arguments)
 
-    monkeypatch.setattr(llvm_module, "optimize_and_emit", watched)
+    monkeypatch.setattr(llvm_module, "optimize_in_parts", watched)
     assert mutad.compile(total, cache=False)(np.ones(3)) == 3
     assert set(seen) == {False}
     assert gc.isenabled()

@@ -110,6 +110,7 @@ def test_gdb_knows_code_from_the_disk_cache(run: Run, model: Path, tmp_path: Pat
         "heat",
         "heat",
         "imports",
+        "modules",
         "runtime",
         "support",
     ]

@@ -61,7 +61,7 @@ def run(folder: Path, helper: str = HELPER, script: str = SCRIPT) -> list[str]:
 def test_the_second_process_loads_without_the_compiler(cache: Path, tmp_path: Path):
     assert run(tmp_path) == ["28.0", "4.0", "True"]
     entries = sorted(cache.iterdir())
-    names = ["entries", "entries", "f", "f", "imports", "runtime", "support"]
+    names = ["entries", "entries", "f", "f", "imports", "modules", "runtime", "support"]
     assert [e.name.split("-")[0] for e in entries] == names
     assert run(tmp_path) == ["28.0", "4.0", "False"]
     assert sorted(cache.iterdir()) == entries
