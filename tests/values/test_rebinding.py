@@ -397,6 +397,49 @@ def row_bound_two_loops_down_or_not_at_all(z, n):
     return c
 
 
+# The caller's array, changed in a loop of loops before its name is bound to another.
+
+
+@on("f64[5] f64[5] M N", M="0 1 2 3", N="0 1 2")
+def a_slice_changed_in_an_inner_loop_and_rebound(x, y, m, n):
+    for _ in range(m):
+        for _ in range(n):
+            x[:] += 1.0
+        x = 0.5 * x + y
+    return x
+
+
+@on("f64[5] f64[5] M N", M="0 1 2 3", N="0 1 2")
+def a_slice_doubled_two_loops_down_and_rebound(x, y, m, n):
+    for _ in range(m):
+        for i in range(n):
+            for _ in range(i + 1):
+                x[1:] = 2.0 * x[1:]
+        x = x - y
+    return x
+
+
+@on("f64[5] f64[5] M N", M="0 1 2 3", N="0 1 2")
+def a_slice_changed_in_an_inner_while_and_rebound(x, y, m, n):
+    for _ in range(m):
+        k = 0
+        while k < n:
+            x[::2] -= y[::2]
+            k += 1
+        x = x.copy()
+    return x
+
+
+@on("f64[3,4] f64[3,4] M", M="0 1 2 3")
+def rows_changed_in_an_inner_loop_and_rebound(a, b, m):
+    for _ in range(m):
+        for i in range(a.shape[0]):
+            a[i, 1:] *= 0.5
+            a[:, 0] += b[i, 0]
+        a = a + b
+    return a
+
+
 @pytest.mark.parametrize("case", programs.cases, ids=str)
 def test_like_python(case: Case) -> None:
     case.check()

@@ -76,7 +76,7 @@ class Place:
     sizes: list[SSAValue] = field(default_factory=list[SSAValue])
     """Of an array that changes its shape: the cells of its extents."""
     own: list[Operation] = field(default_factory=list[Operation])
-    """Then: the copies of what it was before the loop, and is after it."""
+    """Of a buffer: the copy of what the array was before the loop; with `sizes` that of what it is after."""
     there: SSAValue | None = None
     """Of a name that may be None or unbound: whether an iteration leaves it an array."""
     end: SSAValue | None = None
@@ -113,8 +113,7 @@ class Rebindings(Consumers):
         """A buffer that holds a copy of `initial`."""
         assert isinstance(initial.type, MemRefType)
         fresh = self.e.emit(array.AllocOp(self.e.extents(initial), initial.type.element_type), name)
-        self.copy(initial, fresh)
-        return Place("buffer", fresh, initial=initial)
+        return Place("buffer", fresh, initial=initial, own=[self.copy(initial, fresh)])
 
     def copy(self, source: SSAValue, target: SSAValue) -> Operation:
         """Copy an array into another of the same shape."""
@@ -157,14 +156,7 @@ class Rebindings(Consumers):
             waiting = [c for c in waiting if c[1].ssa not in done]
         for _, place, _ in copies:
             if place.ssa not in done and place.initial is not None and place.moved is None:
-                first = (
-                    next(
-                        u.operation for u in place.ssa.uses if isinstance(u.operation, array.MapOp)
-                    )
-                    if not place.own
-                    else place.own[0]
-                )
-                done[place.ssa] = first, [first]
+                done[place.ssa] = place.own[0], []
         return done
 
     def taken_out(
@@ -219,11 +211,6 @@ class Rebindings(Consumers):
         if place.sizes:
             where(self.e, place.there, lambda: found.append(resizing.keep(self, place, leaf)))
             return place.own[0], found
-        firsts = [
-            u.operation
-            for u in place.ssa.uses
-            if isinstance(u.operation, array.MapOp) and u.operation.parent is not self.e.block
-        ][: place.initial is not None]
 
         def keep() -> None:
             extents = self.e.extents(leaf), self.e.extents(place.ssa)
@@ -231,7 +218,7 @@ class Rebindings(Consumers):
             found.append(self.copy(leaf, place.ssa))
 
         where(self.e, place.there, keep)
-        return (firsts or found)[0], [*firsts, *found]
+        return (place.own or found)[0], found
 
     def arrive(self, variable: Variable, place: Place, leaf: SSAValue) -> list[Operation]:
         try:
