@@ -244,7 +244,7 @@ def lower_tape(state: KernelState, op: ad.TapeOp) -> None:
 
 
 def expect_bytes(state: KernelState, slot: str, size: str, lead: int) -> None:
-    """The first chunk of a tape will have so many bytes, or what its first segment takes, and all chunks begin
+    """The first chunk of a tape will have so many bytes, or what its first segment takes, and all begin
     `lead` bytes behind a line: an empty chunk that ends there says so (`mutad_tape_grow`)."""
     text = state.text
     size = text.value(f"and i64 {text.add(size, str(LINE - 1))}, {-LINE}")

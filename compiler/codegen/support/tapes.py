@@ -5,8 +5,8 @@ from __future__ import annotations
 from .context import IN_USE, PEAK, TAPE_CHUNKS
 
 HEADER = 64
-"""Bytes of a chunk before its data, which begins at the next multiple of 64, or as many bytes behind it as the
-chunk's end is behind one."""
+"""Bytes of a chunk before its data, which begins at the next multiple of 64, or as many bytes behind it as
+the chunk's end is behind one."""
 
 TAPE_DATA = f"""
 define internal i64 @mutad_tape_data(ptr %chunk, i64 %end) alwaysinline nounwind {{
@@ -81,8 +81,8 @@ declare i64 @llvm.umin.i64(i64, i64)
 
 # A tape's chunk: next of all tape chunks, predecessor in the tape, its end, the cursor when it was
 # left, next of the spare chunks; data from byte 64 on. A tape: chunk, cursor, end, spare chunks. Without a
-# chunk, cursor and end are how many bytes the first one is expected to need, a multiple of 64, 0 where that is
-# not known, plus how far behind a line the data of all chunks begins. A chunk's end is as far behind a line.
+# chunk, cursor and end are how many bytes the first one is expected to need, a multiple of 64, 0 where that
+# is not known, plus how far behind a line the data of all chunks begins. A chunk's end is as far behind one.
 TAPE_GROW = f"""
 define internal ptr @mutad_tape_grow(ptr %ctx, ptr %tape, i64 %bytes) noinline optnone nounwind {{
   %huge = icmp ugt i64 %bytes, 4611686018427387904
