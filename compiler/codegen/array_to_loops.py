@@ -92,6 +92,7 @@ def lower_points(
                 operands[len(op.ins) :], op.out_kinds, op.yielded, strict=True
             )
         ],
+        innermost=order[-1] if order else None,
     )
     beside = outputs_beside(nest, order)
     if not beside:

@@ -2,7 +2,7 @@
 
 A vector of 64 bytes that begins elsewhere is in two lines: a store takes two, and so does a load. Steps of a
 stencil go over the inner points of a grid, `c[1:-1, 1:-1]`; where a row has whole lines, and the grid begins
-at one, none of these vectors does. So arrays of our own begin where most of what runs along their
+at one, none of these vectors does. So arrays of our own, and tapes, begin where most of what runs along their
 rows begins at a line::
 
     %c = array.alloc(%n, %m)                  %p = memory of 56 bytes more, from a line on
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects import array
+from ...dialects import ad, array
 from .kernel_state import size_of
 from .whole_lines import LINE
 
@@ -31,6 +31,14 @@ OUTER = 4
 DEEPEST = 4
 FEW = 8
 """Rows of fewer elements have no vectors of a whole line, and fewer rows than two no weight."""
+
+
+def lead_of_tape(tape: ad.TapeOp) -> int:
+    """The bytes between a line and a tape's first segment."""
+    users = (use.operation for use in tape.tape.uses)
+    segments = [op.memref for op in users if isinstance(op, ad.PushOp | ad.PopOp)]
+    lead = lead_of(*segments)
+    return 0 if any(lead % size_of(s.type.element_type) for s in segments) else lead
 
 
 def lead_of(*arrays: SSAValue) -> int:

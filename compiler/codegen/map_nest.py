@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import AnyFloat, VectorType
@@ -40,6 +41,15 @@ class Output(Operand):
 
 
 @dataclass
+class Together:
+    """Buffered outputs of the same rows, and the column from which on one loop adds to them all."""
+
+    columns: dict[int, int]
+    """By the number of the output, in the order of the map: its first column, from that of the first one."""
+    start: int
+
+
+@dataclass
 class Nest:
     """A map on its way to loops."""
 
@@ -52,6 +62,10 @@ class Nest:
     group: str = field(init=False)
     stages: tuple[Stage, ...] = WHOLE
     """What the loops over points do, one loop after the other."""
+    innermost: int | None = None
+    """The axis along which the innermost loop goes."""
+    together: Sequence[Together] = ()
+    """The buffered outputs that one loop adds from their buffers."""
     reciprocals: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     """The buffers of the reciprocals of divisors."""
 

@@ -24,8 +24,9 @@ from .llvm_text import integer
 from .map_nest import Nest, Output, combine, registers, step_rows, write_registers
 from .map_stages import Stage, emit_wide, in_order, wild
 from .row_ends import lanes_of, parts_of_row, properties_of_end
+from .strips import add_together, groups_of, parts_of_group, write_margins
 from .vector_width import may_be_long
-from .whole_lines import begins_behind, from_line, may_begin_at_line
+from .whole_lines import LINE, begins_behind, from_line, may_begin_at_line
 
 STRIP, SHORT_STRIP = 256, 64
 """Points of a strip: a few buffers of this many elements stay in the first-level cache. Shorter ones where
@@ -47,6 +48,7 @@ def emit_innermost(nest: Nest, pointers: list[str], accumulators: list[str]) -> 
         final = whole_loop(nest, pointers, accumulators, count)
     else:
         points = points_of_strip(nest)
+        nest.together = groups_of(nest, count)
         buffers = buffers_of(nest, points)
         known = integer(count)
         if known is not None and known <= points:
@@ -114,9 +116,11 @@ def buffers_of(nest: Nest, points: int) -> dict[SSAValue, str]:
     kept = dict.fromkeys(o.value for o in nest.outputs if o.buffered)
     kept |= dict.fromkeys(value for stage in nest.stages for value in in_order(body, stage.taken))
     found: dict[SSAValue, str] = {}
+    with_margin = {nest.outputs[k].value for group in nest.together for k in group.columns}
     for value in kept:
         if owner_block(value) is body:
-            found[value] = buffer(state, len(found), points)
+            margin = LINE if value in with_margin else 0
+            found[value] = buffer(state, len(found), points, margin)
     divided_by = dict.fromkeys(nest.stages[-1].guards.divisors.values())
     inside = [v for v in divided_by if owner_block(v) is body]
     nest.reciprocals = {v: buffer(state, len(found) + k, points) for k, v in enumerate(inside)}
@@ -127,12 +131,14 @@ def owner_block(value: SSAValue) -> Block | None:
     return value.owner.parent if isinstance(value.owner, Operation) else value.owner
 
 
-def buffer(state: KernelState, number: int, points: int) -> str:
-    """The stack buffer of this number, among those for so many points."""
-    key = points, number
+def buffer(state: KernelState, number: int, points: int, margin: int = 0) -> str:
+    """The stack buffer of this number, among those for so many points, `margin` bytes behind its begin."""
+    key = points + margin // 8, number
     if key not in state.buffers:
-        state.buffers[key] = state.text.alloca(f"[{points} x i64]", "strip", 64)
-    return state.buffers[key]
+        state.buffers[key] = state.text.alloca(f"[{key[0]} x i64]", "strip", 64)
+    if not margin:
+        return state.buffers[key]
+    return state.text.value(f"getelementptr inbounds i8, ptr {state.buffers[key]}, i64 {margin}")
 
 
 def strip(
@@ -145,14 +151,21 @@ def strip(
     """One strip: the body for all its points, stage by stage, then each buffered output in order."""
     state, text = nest.state, nest.state.text
     final, wildness = accumulators, ""
+    groups = [(group, parts_of_group(nest, group, pointers, buffers)) for group in nest.together]
+    for group, parts in groups:
+        write_margins(state, group, parts)
     for stage in nest.stages:
         if wildness:
             final = versions(nest, stage, wildness, pointers, final, count, buffers)
         else:
             final, wildness = points_loop(nest, stage, pointers, final, count, buffers)
     last = len(nest.extents) - 1
-    for o, pointer in zip(nest.outputs, pointers[len(nest.inputs) :], strict=True):
-        if not o.buffered:
+    members = {k: min(group.columns) for group in nest.together for k in group.columns}
+    written = {min(group.columns): (group, parts) for group, parts in groups}
+    for k, (o, pointer) in enumerate(zip(nest.outputs, pointers[len(nest.inputs) :], strict=True)):
+        if members.get(k) == k:
+            add_together(nest, *written[k], count)
+        if not o.buffered or k in members:
             continue
         lanes = lanes_of(nest, nest.stages[-1], count)
         for first, part in parts_of_row(state, count, lanes):

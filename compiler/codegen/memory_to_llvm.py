@@ -34,10 +34,11 @@ from .kernel_state import (
     size_of,
     value_type,
 )
-from .line_starts import lead_of
+from .line_starts import lead_of, lead_of_tape
 from .llvm_text import integer
 from .overlap_test import lower_overlap
 from .support.context import TAPE_WORDS
+from .whole_lines import LINE
 
 RUNTIME_MEMORY = "nounwind memory(argmem: readwrite, inaccessiblemem: readwrite)"
 """Support functions touch the context and memory that only they know."""
@@ -238,13 +239,16 @@ def lower_tape(state: KernelState, op: ad.TapeOp) -> None:
     if state.memory is KernelMemory.AREA:
         reserve_tape(state, slot, op.reserved)
     elif not state.memory.launches and (op.reserved is not None or not op.grows):
-        size = "8" if op.reserved is None else state.scalars[op.reserved]
-        expect_bytes(state, slot, size)
+        size = str(LINE) if op.reserved is None else state.scalars[op.reserved]
+        expect_bytes(state, slot, size, lead_of_tape(op))
 
 
-def expect_bytes(state: KernelState, slot: str, size: str) -> None:
-    """The first chunk of a tape will have so many bytes, or what its first segment takes: an empty chunk
-    that ends there says so (`mutad_tape_grow`)."""
+def expect_bytes(state: KernelState, slot: str, size: str, lead: int) -> None:
+    """The first chunk of a tape will have so many bytes, or what its first segment takes, and all begin
+    `lead` bytes behind a line: an empty chunk that ends there says so (`mutad_tape_grow`)."""
+    text = state.text
+    size = text.value(f"and i64 {text.add(size, str(LINE - 1))}, {-LINE}")
+    size = text.value(f"or i64 {size}, {lead}") if lead else size
     for offset in (8, 16):
         at = state.text.value(f"getelementptr inbounds i8, ptr {slot}, i64 {offset}")
         state.text.do(f"store i64 {size}, ptr {at}, align 8")

@@ -1,4 +1,4 @@
-"""Arrays that begin behind a line of the cache, so that what runs along their rows begins at lines."""
+"""Arrays and tapes that begin behind a line of the cache, so that what runs along their rows begins at lines."""
 
 from __future__ import annotations
 
@@ -60,6 +60,22 @@ def test_inner_points_begin_at_lines(dtype: Any, lead: int) -> None:
 @pytest.mark.parametrize("function", [whole, one_column])
 def test_others_begin_where_their_array_does(function: Any) -> None:
     assert leads(function, GRID) == set()
+
+
+def test_a_tape_begins_as_its_versions_do() -> None:
+    text = compile(inner, grad=True, cache=False).inspect("llvm", GRID, 2, wrt="start")
+    assert ", 56\n" in text
+
+
+def test_an_empty_tape_has_no_memory() -> None:
+    """Neither one that is popped, nor one that `back` reads: no chunk was made."""
+    found: Any = compile(inner, grad=True, cache=False)
+    empty = np.zeros((0, 16))
+    assert found.grad(empty, 2).shape == (0, 16)
+    for start in (empty, GRID):
+        out, back = found.vjp(start, 0, wrt="start")
+        np.testing.assert_allclose(back(1.0), 2.0 * start)
+        assert out == (start * start).sum()
 
 
 @pytest.mark.parametrize("function", [inner, whole, one_column, exchanged])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import llvmlite.binding as llvm
 import pytest
@@ -88,3 +89,18 @@ def test_rows_of_whole_lines_begin_at_lines_of_the_cache(probe, size, count):
 def test_other_segments_come_back(probe, size):
     assert probe(size, 300) >> 6 == 0
     assert probe(size, 300, 300 * size) >> 6 == 0
+
+
+@pytest.mark.parametrize("lead", [0, 8, 56, 60])
+@pytest.mark.parametrize("whole", [0, 64, 4096 * 40, 1 << 20])
+@pytest.mark.parametrize("count", [1, 40])
+def test_all_chunks_of_a_tape_may_begin_behind_a_line(
+    probe: Any, lead: int, whole: int, count: int
+) -> None:
+    assert probe(4096, count, whole + lead) == lead
+
+
+@pytest.mark.parametrize("lead", [0, 56])
+def test_chunks_that_are_used_again_begin_there(probe: Any, lead: int) -> None:
+    for size in (8, 72, 4000, (1 << 15) + 8):
+        assert probe(size, 3000, 64 + lead) >> 6 == 0

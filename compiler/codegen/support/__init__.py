@@ -11,7 +11,8 @@ is freed.
   `mutad_mark` and goes back to it. An emptied chunk is kept for the next iteration; where one iteration
   emptied several, one that holds all of them is made next. Only small requests get room to spare.
 - A *tape* is a stack of segments in chunks of its own (`{chunk, cursor, end, spare}`); segments are
-  multiples of 8 bytes, and the first of a chunk begins at a multiple of 64.
+  multiples of 8 bytes, and the first of a chunk begins at a multiple of 64, or as many bytes behind one as
+  the kernel says (`line_starts`).
 - *Reserved* ranges are address space for arrays that grow, one for each place of the code, which get
   pages where they are touched. Their records are among those of the results (`reserved`).
 - *Results* are single `malloc` blocks with a record `{next, block}` each: what was not returned

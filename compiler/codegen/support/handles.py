@@ -10,7 +10,9 @@ define internal ptr @mutad_tape_read(ptr %ctx, ptr %tape, i64 %bytes) alwaysinli
   %cursor.at = getelementptr i8, ptr %tape, i64 8
   %chunk = load ptr, ptr %tape
   %cursor = load i64, ptr %cursor.at
-  %first = call i64 @mutad_tape_data(ptr %chunk)
+  %end.at = getelementptr i8, ptr %tape, i64 16
+  %end = load i64, ptr %end.at
+  %first = call i64 @mutad_tape_data(ptr %chunk, i64 %end)
   %at.start = icmp eq i64 %cursor, %first
   br i1 %at.start, label %slow, label %fast
 slow:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from .context import IN_USE, PEAK, TAPE_CHUNKS
 
 HEADER = 64
-"""Bytes of a chunk before its data, which begins at the next multiple of 64."""
+"""Bytes of a chunk before its data, which begins at the next multiple of 64, or as many bytes behind it as
+the chunk's end is behind one."""
 
 TAPE_DATA = f"""
-define internal i64 @mutad_tape_data(ptr %chunk) alwaysinline nounwind {{
+define internal i64 @mutad_tape_data(ptr %chunk, i64 %end) alwaysinline nounwind {{
   %at = ptrtoint ptr %chunk to i64
   %past = add i64 %at, {HEADER + 63}
-  %data = and i64 %past, -64
+  %line = and i64 %past, -64
+  %lead = and i64 %end, 63
+  %data = or i64 %line, %lead
   ret i64 %data
 }}
 """
@@ -58,7 +61,9 @@ define internal ptr @mutad_tape_pop(ptr %ctx, ptr %tape, i64 %bytes) alwaysinlin
   %cursor.at = getelementptr i8, ptr %tape, i64 8
   %chunk = load ptr, ptr %tape
   %cursor = load i64, ptr %cursor.at
-  %first = call i64 @mutad_tape_data(ptr %chunk)
+  %end.at = getelementptr i8, ptr %tape, i64 16
+  %end = load i64, ptr %end.at
+  %first = call i64 @mutad_tape_data(ptr %chunk, i64 %end)
   %at.start = icmp eq i64 %cursor, %first
   br i1 %at.start, label %slow, label %fast
 slow:
@@ -76,7 +81,8 @@ declare i64 @llvm.umin.i64(i64, i64)
 
 # A tape's chunk: next of all tape chunks, predecessor in the tape, its end, the cursor when it was
 # left, next of the spare chunks; data from byte 64 on. A tape: chunk, cursor, end, spare chunks. Without a
-# chunk, cursor and end are how many bytes the first one is expected to need, 0 where that is not known.
+# chunk, cursor and end are how many bytes the first one is expected to need, a multiple of 64, 0 where that
+# is not known, plus how far behind a line the data of all chunks begins. A chunk's end is as far behind one.
 TAPE_GROW = f"""
 define internal ptr @mutad_tape_grow(ptr %ctx, ptr %tape, i64 %bytes) noinline optnone nounwind {{
   %huge = icmp ugt i64 %bytes, 4611686018427387904
@@ -106,7 +112,7 @@ try:
   %next.link = getelementptr i8, ptr %spare, i64 32
   %spare.end.at = getelementptr i8, ptr %spare, i64 16
   %spare.end = load i64, ptr %spare.end.at
-  %spare.data = call i64 @mutad_tape_data(ptr %spare)
+  %spare.data = call i64 @mutad_tape_data(ptr %spare, i64 %spare.end)
   %spare.room = sub i64 %spare.end, %spare.data
   %enough = icmp uge i64 %spare.room, %size
   br i1 %enough, label %reuse, label %on
@@ -119,7 +125,9 @@ reuse:
 fresh:
   %old.at = ptrtoint ptr %old to i64
   %old.end = load i64, ptr %end.at
-  %expected = select i1 %first, i64 %old.end, i64 0
+  %lead = and i64 %old.end, 63
+  %told = and i64 %old.end, -64
+  %expected = select i1 %first, i64 %told, i64 0
   %is.expected = icmp ne i64 %expected, 0
   %filled = sub i64 %old.end, %old.at
   %old.size = select i1 %first, i64 0, i64 %filled
@@ -135,7 +143,10 @@ fresh:
   %step = select i1 %own, i64 %size, i64 %padded
   %whole = call i64 @llvm.umax.i64(i64 %size, i64 %expected)
   %least = select i1 %is.expected, i64 %whole, i64 %step
-  %total = add i64 %least, {HEADER + 64}
+  %least.more = add i64 %least, 63
+  %lines = and i64 %least.more, -64
+  %behind = or i64 %lines, %lead
+  %total = add i64 %behind, {HEADER + 64}
   %block = call ptr @mutad_take(ptr %ctx, i64 %total)
   %failed = icmp eq ptr %block, null
   br i1 %failed, label %fail, label %made
@@ -151,9 +162,10 @@ made:
   %all = load ptr, ptr %all.at
   store ptr %all, ptr %block
   store ptr %block, ptr %all.at
-  %block.end = getelementptr i8, ptr %block, i64 %total
+  %block.data = call i64 @mutad_tape_data(ptr %block, i64 %lead)
+  %block.end = add i64 %block.data, %lines
   %block.end.at = getelementptr i8, ptr %block, i64 16
-  store ptr %block.end, ptr %block.end.at
+  store i64 %block.end, ptr %block.end.at
   br label %enter
 enter:
   %chunk = phi ptr [ %spare, %reuse ], [ %block, %made ]
@@ -163,7 +175,7 @@ enter:
   %last.at = getelementptr i8, ptr %chunk, i64 16
   %last = load i64, ptr %last.at
   store i64 %last, ptr %end.at
-  %data = call i64 @mutad_tape_data(ptr %chunk)
+  %data = call i64 @mutad_tape_data(ptr %chunk, i64 %last)
   %next = add i64 %data, %size
   store i64 %next, ptr %cursor.at
   %found.here = inttoptr i64 %data to ptr
