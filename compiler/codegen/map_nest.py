@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import AnyFloat, VectorType
 from xdsl.ir import Attribute, SSAValue
@@ -12,6 +13,9 @@ from .floats_to_llvm import multiply_add
 from .kernel_state import KernelState, number_type, value_type
 from .map_stages import WHOLE, Stage
 from .scalar_text import FAST, FREE_SUM, float_of
+
+if TYPE_CHECKING:
+    from .lane_sums import LaneSums
 
 
 @dataclass
@@ -54,6 +58,8 @@ class Nest:
     """What the loops over points do, one loop after the other."""
     reciprocals: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     """The buffers of the reciprocals of divisors."""
+    sums: LaneSums | None = None
+    """The sums of the row being written whose lanes are no matter of LLVM's."""
 
     def __post_init__(self) -> None:
         self.group = self.state.metadata.empty()
@@ -80,6 +86,14 @@ def overwritten_inputs(nest: Nest) -> list[SSAValue]:
 
 def registers(nest: Nest) -> list[Output]:
     return [o for o in nest.outputs if o.still]
+
+
+def strip_buffer(state: KernelState, number: int, points: int) -> str:
+    """The stack buffer of this number, among those for so many points."""
+    key = points, number
+    if key not in state.buffers:
+        state.buffers[key] = state.text.alloca(f"[{points} x i64]", "strip", 64)
+    return state.buffers[key]
 
 
 def step_rows(nest: Nest, pointers: list[str], level: int, counter: str) -> list[str]:
