@@ -11,7 +11,7 @@ What is decided here, because LLVM cannot decide it:
   known only at run time, the inner trip count is chosen then (an outer loop of one trip remains).
 - *Direction.* Rows that lie backwards are walked from their ends if they are the most.
 - *Registers.* An output that stands still in the innermost loops (a reduction) is accumulated in a
-  register, with `reassoc`, and combined with memory once.
+  register, with `reassoc`, and combined with memory once. Sums of gradients have an order (`lane_sums`).
 - *Strips.* Several "add"s to one array at different views (the adjoint of a stencil) cannot be
   vectorized in one loop: the inner loop runs in strips of 256 points. The first stage evaluates the
   body and stores the contributions in stack buffers, then each output has a loop of its own. Those that go to

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import AnyFloat, VectorType
 from xdsl.ir import Attribute, SSAValue
@@ -13,6 +14,9 @@ from .floats_to_llvm import multiply_add
 from .kernel_state import KernelState, number_type, value_type
 from .map_stages import WHOLE, Stage
 from .scalar_text import FAST, FREE_SUM, float_of
+
+if TYPE_CHECKING:
+    from .lane_sums import LaneSums
 
 
 @dataclass
@@ -68,6 +72,8 @@ class Nest:
     """The buffered outputs that one loop adds from their buffers."""
     reciprocals: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     """The buffers of the reciprocals of divisors."""
+    sums: LaneSums | None = None
+    """The sums of the row being written whose lanes are no matter of LLVM's."""
 
     def __post_init__(self) -> None:
         self.group = self.state.metadata.empty()
@@ -94,6 +100,16 @@ def overwritten_inputs(nest: Nest) -> list[SSAValue]:
 
 def registers(nest: Nest) -> list[Output]:
     return [o for o in nest.outputs if o.still]
+
+
+def strip_buffer(state: KernelState, number: int, points: int, margin: int = 0) -> str:
+    """The stack buffer of this number, among those for so many points, `margin` bytes behind its begin."""
+    key = points + margin // 8, number
+    if key not in state.buffers:
+        state.buffers[key] = state.text.alloca(f"[{key[0]} x i64]", "strip", 64)
+    if not margin:
+        return state.buffers[key]
+    return state.text.value(f"getelementptr inbounds i8, ptr {state.buffers[key]}, i64 {margin}")
 
 
 def step_rows(nest: Nest, pointers: list[str], level: int, counter: str) -> list[str]:

@@ -20,11 +20,13 @@ from .invariant_divisors import (
     with_reciprocals,
 )
 from .kernel_state import KernelState, value_type
+from .lane_sums import LaneSums, lanes_of_sums
 from .llvm_text import integer
-from .map_nest import Nest, Output, combine, registers, step_rows, write_registers
+from .map_nest import Nest, Output, combine, registers, step_rows, strip_buffer, write_registers
 from .map_stages import Stage, emit_wide, in_order, wild
 from .row_ends import lanes_of, parts_of_row, properties_of_end
 from .strips import add_together, groups_of, parts_of_group, write_margins
+from .vector_rows import is_row_of_vectors, write_row
 from .vector_width import may_be_long
 from .whole_lines import LINE, begins_behind, from_line, may_begin_at_line
 
@@ -39,12 +41,17 @@ def emit_innermost(nest: Nest, pointers: list[str], accumulators: list[str]) -> 
     last = len(nest.extents) - 1
     count = nest.extents[last]
     types = [value_type(o.element) for o in registers(nest)]
-    if (at := begins_at_line(nest)) is not None:
+    lanes = lanes_of_sums(nest, count)
+    nest.sums = sums = LaneSums(nest, lanes) if lanes else None
+    if sums is not None and is_row_of_vectors(nest):
+        write_row(nest, sums, pointers, count)
+        final = accumulators
+    elif (at := begins_at_line(nest)) is not None:
         target = pointers[len(nest.inputs) + at]
         with from_line(state, target, nest.outputs[at].element, count) as (first, length):
             rows = step_rows(nest, pointers, last, first)
             final = whole_loop(nest, rows, accumulators, length)
-    elif not any(o.buffered for o in nest.outputs) and len(nest.stages) == 1:
+    elif sums is None and not any(o.buffered for o in nest.outputs) and len(nest.stages) == 1:
         final = whole_loop(nest, pointers, accumulators, count)
     else:
         points = points_of_strip(nest)
@@ -65,6 +72,8 @@ def emit_innermost(nest: Nest, pointers: list[str], accumulators: list[str]) -> 
             rows = step_rows(nest, pointers, last, start)
             after = strip(nest, rows, list(loop.values), length, buffers)
             final = list(text.end_loop(loop, after, state.loop_properties()))
+    if sums is not None:
+        final = sums.finish(final)
     if last == 0:
         write_registers(nest, 0, pointers, final)
     return final
@@ -120,25 +129,20 @@ def buffers_of(nest: Nest, points: int) -> dict[SSAValue, str]:
     for value in kept:
         if owner_block(value) is body:
             margin = LINE if value in with_margin else 0
-            found[value] = buffer(state, len(found), points, margin)
+            found[value] = strip_buffer(state, len(found), points, margin)
     divided_by = dict.fromkeys(nest.stages[-1].guards.divisors.values())
     inside = [v for v in divided_by if owner_block(v) is body]
-    nest.reciprocals = {v: buffer(state, len(found) + k, points) for k, v in enumerate(inside)}
+    nest.reciprocals = {
+        v: strip_buffer(state, len(found) + k, points) for k, v in enumerate(inside)
+    }
+    first = len(found) + len(inside)
+    if nest.sums is not None:
+        nest.sums.take_buffers(first, points)
     return found
 
 
 def owner_block(value: SSAValue) -> Block | None:
     return value.owner.parent if isinstance(value.owner, Operation) else value.owner
-
-
-def buffer(state: KernelState, number: int, points: int, margin: int = 0) -> str:
-    """The stack buffer of this number, among those for so many points, `margin` bytes behind its begin."""
-    key = points + margin // 8, number
-    if key not in state.buffers:
-        state.buffers[key] = state.text.alloca(f"[{key[0]} x i64]", "strip", 64)
-    if not margin:
-        return state.buffers[key]
-    return state.text.value(f"getelementptr inbounds i8, ptr {state.buffers[key]}, i64 {margin}")
 
 
 def strip(
@@ -159,6 +163,8 @@ def strip(
             final = versions(nest, stage, wildness, pointers, final, count, buffers)
         else:
             final, wildness = points_loop(nest, stage, pointers, final, count, buffers)
+    if nest.sums is not None:
+        nest.sums.add_kept(count)
     last = len(nest.extents) - 1
     members = {k: min(group.columns) for group in nest.together for k in group.columns}
     written = {min(group.columns): (group, parts) for group, parts in groups}
@@ -211,7 +217,8 @@ def points_loop(
         in_parts(nest, stage, pointers, count, buffers, lanes)
         return accumulators, ""
     last = len(nest.extents) - 1
-    mine = [k for k, o in enumerate(registers(nest)) if stage.does(o.element)]
+    apart = nest.sums.sums if nest.sums is not None else {}
+    mine = [k for k, o in enumerate(registers(nest)) if stage.does(o.element) and k not in apart]
     carried = [(value_type(registers(nest)[k].element), accumulators[k]) for k in mine]
     if stage.checks:
         carried.append(("i64", "0"))
@@ -366,9 +373,12 @@ def emit_point(
         elif o.still:
             new, old = state.scalar(o.value), after[position]
             factors = factors_of(state, o.value, new, end)
-            after[position] = combine(
-                state, o.kind, o.element, old, new, free=True, factors=factors
-            )
+            if nest.sums is not None and position in nest.sums.sums:
+                nest.sums.keep(position, counter, new, factors, group)
+            else:
+                after[position] = combine(
+                    state, o.kind, o.element, old, new, free=True, factors=factors
+                )
             position += 1
         elif not o.buffered:
             new = state.scalar(o.value)

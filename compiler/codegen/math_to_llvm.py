@@ -12,7 +12,7 @@ from ...dialects import special
 from . import gamma, one_version, own_math, vector_math
 from .kernel_state import KernelState, value_type
 from .llvm_text import integer
-from .scalar_text import Rule, fast_flags, float_text
+from .scalar_text import Rule, fast_flags, float_text, vector_suffix
 
 
 def intrinsic(stem: str, flags: str = "") -> Rule:
@@ -21,8 +21,10 @@ def intrinsic(stem: str, flags: str = "") -> Rule:
     def rule(state: KernelState, op: Operation, args: list[str]) -> str:
         type_ = value_type(op.results[0].type)
         suffix = {"double": "f64", "float": "f32"}.get(type_, type_)
+        if type_.startswith("<"):
+            suffix = vector_suffix(type_)
         name = state.intrinsic(f"llvm.{stem}.{suffix}", type_, ", ".join([type_] * len(args)))
-        fast = fast_flags(state, op) if type_ in ("double", "float") else ""
+        fast = "" if type_.startswith("i") else fast_flags(state, op)
         if flags and flags not in fast:
             fast += flags
         shown = ", ".join(f"{type_} {a}" for a in args)
@@ -51,9 +53,32 @@ def libm(function: str) -> Rule:
 
     def rule(state: KernelState, op: Operation, args: list[str]) -> str:
         type_ = value_type(op.results[0].type)
+        if type_.startswith("<"):
+            return call_of_lanes(state, function, type_, args)
         return call_libm(state, function, type_, args, fast_flags(state, op))
 
     return rule
+
+
+def call_of_lanes(state: KernelState, function: str, type_: str, args: list[str]) -> str:
+    """A call for the doubles of a vector, of a version that LLVM would call in a loop."""
+    text, lanes = state.text, lanes_in(type_)
+    widest = vector_math.variants(function, state.features)
+    single, found = one_version.calls(state, function, "double", widest, side_by_side=True)
+    group = state.attribute_group("nounwind willreturn memory(none)")
+    if lanes > 1:
+        name = next(name for name, count in found if count == lanes)
+        shown = ", ".join(f"{type_} {a}" for a in args)
+        return text.value(f"call {type_} @{name}({shown}) {group}")
+    numbers = [text.value(f"extractelement {type_} {a}, i64 0") for a in args]
+    shown = ", ".join(f"double {n}" for n in numbers)
+    made = text.value(f"call double @{single}({shown}) {group}")
+    return text.value(f"insertelement {type_} poison, double {made}, i64 0")
+
+
+def lanes_in(type_: str) -> int:
+    """Of LLVM's type of a vector."""
+    return int(type_.strip("<>").partition(" x ")[0])
 
 
 def call_libm(

@@ -78,7 +78,9 @@ def select(state: KernelState, op: Operation, args: list[str]) -> str:
     type_ = value_type(op.result.type)
     condition = compared_wide(state, op) or args[0]
     truth = truth_type(op.result.type)
-    if truth != "i1":  # one truth for all lanes: LLVM would branch on it, and guess
+    if truth != value_type(
+        op.cond.type
+    ):  # one truth for all lanes: LLVM would branch on it, and guess
         condition = in_every_lane(state, condition, "i1", truth)
     return state.text.value(f"select {truth} {condition}, {type_} {args[1]}, {type_} {args[2]}")
 

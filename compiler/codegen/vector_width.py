@@ -14,7 +14,8 @@ the width, are the same within a budget, whose loops are others. Two kinds of lo
   checks that may fail.
 
 A sum is as long as four vectors of 256 bits side by side, or two of 512, so that as little is left at its
-end, and it has as many partial sums. Which loops wait for memory is not known here.
+end, and it has as many partial sums. (In gradients its end goes to them, too: `lane_sums`.) Which loops wait
+for memory is not known here.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from mutad import check_gradient, compile
+from mutad.compiler.codegen.llvm_module import host
+from mutad.compiler.codegen.vector_width import is_wide
 
 
 def upwind(c: Any, v: Any) -> Any:
@@ -66,4 +68,7 @@ def test_of_planes() -> None:
 def test_rows_apart_need_no_strips(f: Callable[..., Any], strips: int) -> None:
     shape = (4, 5, 20) if f is planes else (9, 40)
     text = compile(f, grad=True, cache=False).inspect("llvm", *arguments(f, shape), wrt=0)
-    assert sum("%strip" in line and " = alloca " in line for line in text.splitlines()) == strips
+    # A sum beside other strips has its terms from a buffer, too (`lane_sums`).
+    for_sum = int(strips > 0 and is_wide(host().features))
+    found = sum("%strip" in line and " = alloca " in line for line in text.splitlines())
+    assert found == strips + for_sum
