@@ -87,6 +87,7 @@ from .transforms.step_on_rows import StepOnRows
 from .transforms.step_on_tape import StepOnTape
 from .transforms.step_on_tapes import StepOnTapes
 from .transforms.store_first import StoreFirst
+from .transforms.store_parts import StoreParts
 from .transforms.tile_registers import TileRegisters
 from .transforms.transpose_columns import TransposeColumns
 from .transforms.transpose_matrices import TransposeMatrices
@@ -171,6 +172,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     GatherAdds(),  # passes before this take maps point by point
     SeparateSums(),  # after gather-adds: what it gathers needs no temporary
     StoreFirst(),  # after gathering and separating, a map touches each element once
+    StoreParts(),  # what store-first leaves: sums that each touch a part of the zeros
     SaveInPlace(),  # saves are maps of their own; a step may be one from a copy that is saved
     StepOnTape(),  # what is saved still goes to temporaries
     StepOnRows(),  # as step-on-tape, of steps that run again
@@ -218,6 +220,7 @@ FOR_CACHES = (
     *(
         SinkMaps,
         SeparateSums,
+        StoreParts,
         SaveInPlace,
         StepOnTape,
         StepOnRows,
@@ -352,6 +355,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     StepOnTape,
     StepOnTapes,
     StoreFirst,
+    StoreParts,
     TileRegisters,
     TransposeColumns,
     TransposeMatrices,

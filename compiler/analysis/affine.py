@@ -201,6 +201,11 @@ class Subscripts:
                 return extreme("max", self.affine(owner.lhs, depth), self.affine(owner.rhs, depth))
             case arith.MinSIOp():
                 return extreme("min", self.affine(owner.lhs, depth), self.affine(owner.rhs, depth))
+            case arith.SelectOp():
+                kind = kind_of_extreme(owner)
+                if kind is None:
+                    return Affine.of(value)
+                return extreme(kind, self.affine(owner.lhs, depth), self.affine(owner.rhs, depth))
             case arith.FloorDivSIOp() | array.FloorDivOp():
                 return self._division(value, owner.lhs, owner.rhs, depth)
             case arith.CeilDivSIOp():
@@ -316,6 +321,21 @@ def extreme(kind: str, a: Affine, b: Affine) -> Affine:
     return Affine.of(Term(kind, ordered(a, b)))
 
 
+def kind_of_extreme(op: arith.SelectOp) -> str | None:
+    """Whether of two numbers it is always the greater one, or the lesser."""
+    asked = op.cond.owner
+    if not isinstance(asked, arith.CmpiOp):
+        return None
+    greater = GREATER.get(asked.predicate.value.data)
+    if greater is None or {asked.lhs, asked.rhs} != {op.lhs, op.rhs}:
+        return None
+    return "max" if greater == (asked.lhs is op.lhs) else "min"
+
+
+GREATER = {2: False, 3: False, 4: True, 5: True}
+"""Of the signed predicates of `arith.cmpi` that order numbers: whether they ask for a greater one."""
+
+
 def replaced(form: Affine, numbers: Mapping[Symbol, Affine]) -> Affine:
     """The combination with other numbers in the place of some symbols, in its terms as well."""
     total = Affine(constant=form.constant)
@@ -342,6 +362,16 @@ def number_of(symbol: Symbol, numbers: Mapping[Symbol, Affine]) -> Affine:
 def is_natural(form: Affine) -> bool:
     """True for a sum of extents and counters, which are never negative."""
     return form.constant >= 0 and all(f > 0 and is_count(s) for s, f in form.terms.items())
+
+
+def is_positive(form: Affine) -> bool:
+    """True for a sum of such numbers and more, and for the greater of it and another."""
+    if form.constant >= 1 or len(form.terms) != 1:
+        return form.constant >= 1 and is_natural(form)
+    ((symbol, factor),) = form.terms.items()
+    if not isinstance(symbol, Term) or symbol.kind != "max":
+        return False
+    return factor > 0 and form.constant == 0 and any(map(is_positive, symbol.args))
 
 
 def is_count(symbol: Symbol) -> bool:

@@ -27,7 +27,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from ...dialects import array
 from ..rules import Access
-from .affine import Affine, Extent, Symbol, Term, extreme
+from .affine import Affine, Extent, Symbol, Term, extreme, is_positive
 from .alias import AliasAnalysis
 from .feasibility import System, feasible
 from .footprint import Footprints, Point, Range, Region
@@ -254,6 +254,11 @@ class Problem:
                 self.at_least(this, index + count, side)
                 from_end = Case(-index - 1, this - index - count)
                 self.cases.append(((Case(index, this - index), from_end), side))
+            elif isinstance(owner, array.FloorModOp):
+                divisor = self.subscripts.affine(owner.rhs)
+                if isinstance(owner.result.type, IndexType) and is_positive(divisor):
+                    self.system.at_least_zero({(symbol, side): 1}, 0)
+                    self.below({(symbol, side): 1}, 0, divisor, side)
 
     def state_term(self, term: Term, side: int) -> None:
         """Bounds of a nonlinear term; both cases of "max" and "min" are looked at only when needed."""

@@ -74,6 +74,9 @@ that may touch the same memory, must be of one array, along the same axis from t
 moves: then row i of one meets row i of the other alone, and those are in one block, where all comes in the
 order in which it came. Nothing in the loops raises, stores otherwise, or writes to a tape.
 
+Sums to what has no rows come in another order, which adjoint code may: the cotangent of a number that all
+elements are multiplied with.
+
 Kept: maps that gather, vectors, and arrays that are in the first cache as a whole (at run time: one block is
 all of them then); sums to what has no rows, whose order the program has written; and loops in which each map
 touches other elements in each iteration.
@@ -99,6 +102,7 @@ from ..diagnostics import locate
 from .entry_checks import numbers_in
 from .hoist_checks import Before, is_counted
 from .memory_effects import functions
+from .rolling_buffers import is_free
 from .row_runs import Analyses, Use, rows_are_slow, uses_of
 
 BLOCK = 512
@@ -167,6 +171,9 @@ class Run:
     loaded: set[SSAValue] = field(default_factory=set[SSAValue])
     """Roots that scalar code reads, in the members and between them."""
 
+    ordered: set[SSAValue] = field(default_factory=set[SSAValue])
+    """What the maps write by more than sums that may be in any order."""
+
     def pays(self) -> bool:
         """Whether iterations of a loop go over the same elements."""
         return any(
@@ -199,11 +206,15 @@ class Run:
         ):
             return False
         loops = [one for one in (*self.members, op) if isinstance(one, array.LoopOp)]
+        ordered = self.ordered | {m for one in own for m in ordered_outputs(one, analyses)}
         pairs = ((one, other) for at, one in enumerate(uses) for other in uses[at:])
-        if not all(row_by_row(one, other, loops, analyses) for one, other in pairs):
+        if not all(
+            are_free_sums(one, other, ordered) or row_by_row(one, other, loops, analyses)
+            for one, other in pairs
+        ):
             return False
         self.members.append(op)
-        self.uses, self.loaded = uses, loaded
+        self.uses, self.loaded, self.ordered = uses, loaded, ordered
         return True
 
     def lets_pass(self, op: Operation, analyses: Analyses) -> bool:
@@ -242,6 +253,21 @@ def loads_in(op: Operation, analyses: Analyses) -> set[SSAValue]:
     """The roots of what scalar code loads."""
     loads = [op] if isinstance(op, memref.LoadOp) else ops_of_kind(op, memref.LoadOp)
     return {root for load in loads for root in analyses.effects.roots(load.memref)}
+
+
+def ordered_outputs(op: array.MapOp, analyses: Analyses) -> list[SSAValue]:
+    """What a map stores to, or adds up in the order of the program."""
+    return [
+        out
+        for k, out in enumerate(op.outs)
+        if op.out_kinds[k] != "add" or not is_free(op, k, analyses)
+    ]
+
+
+def are_free_sums(one: Use, other: Use, ordered: set[SSAValue]) -> bool:
+    """Whether both add to the same elements, in any order."""
+    both = one.written and other.written and one.operand is other.operand
+    return both and one.operand not in ordered
 
 
 def row_by_row(one: Use, other: Use, loops: list[array.LoopOp], analyses: Analyses) -> bool:

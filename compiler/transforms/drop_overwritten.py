@@ -41,13 +41,14 @@ After::
 
 Only arrays that end with the block they are allocated in, and only ops that stand in that block: a
 write inside a branch or a loop is kept, and counts as a read of what was there. The first sum is a store
-for arguments, too, that hold nothing before (`ad.unseen`); so is the first matrix product.
+for arguments, too, that hold nothing before (`ad.unseen`); so is the first matrix product. What maps write to
+a part of an array is dropped where only other parts are read later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from xdsl.context import Context
@@ -58,6 +59,8 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...dialects import ad, array
+from ..analysis.footprint import Footprints, Region
+from ..analysis.parts import are_apart, part_of_map
 from ..rules import accesses, evaluates_body, is_whole_array, rule_of
 from ..rules.table import constant_float
 from .map_outputs import with_outputs
@@ -207,26 +210,53 @@ def writes_whole(op: Operation, array_: SSAValue, extents: Sequence[SSAValue]) -
 
 def drop_unread(array_: SSAValue, backwards: Sequence[Operation]) -> None:
     """Walk from the end of the array's life to its start, dropping writes that nothing reads."""
-    read_later, extents = False, extents_of(array_)
+    later, extents = Later(), extents_of(array_)
     for op in backwards:
         if not isinstance(op, array.MapOp):
             if writes_whole(op, array_, extents):
-                read_later = False
+                later = Later()
             elif not isinstance(op, memref.DimOp):
-                read_later = True
+                later.everything = True
             continue
-        outs, reads = roots_of(op.outs), array_ in roots_of(op.ins)
+        outs, ins = roots_of(op.outs), roots_of(op.ins)
         keep: list[int] = []
         for k in reversed(range(len(outs))):
             if outs[k] is not array_:
                 keep.insert(0, k)
-            elif read_later:
+            elif later.reads(op, op.outs[k]):
                 keep.insert(0, k)
-                whole = op.outs[k] is array_ and op.out_kinds[k] == "store" and covers(op, extents)
-                read_later = not whole
+                if op.outs[k] is array_ and op.out_kinds[k] == "store" and covers(op, extents):
+                    later = Later()
+                elif op.out_kinds[k] != "store":
+                    later.add(op, op.outs[k])
+        read = [memref_ for memref_, root in zip(op.ins, ins, strict=True) if root is array_]
+        for memref_ in read:
+            later.add(op, memref_)
         if len(keep) < len(outs):
             with_outputs(op, keep)
-        read_later = read_later or reads
+
+
+@dataclass
+class Later:
+    """What of an array is read from a point of a block on, as far as parts of it go."""
+
+    everything: bool = False
+    parts: list[Region] = field(default_factory=list[Region])
+    footprints: Footprints = field(default_factory=Footprints)
+
+    def add(self, op: array.MapOp, memref_: SSAValue) -> None:
+        part = part_of_map(self.footprints, op, memref_) if op.gathers is None else None
+        if part is None:
+            self.everything = True
+        else:
+            self.parts.append(part)
+
+    def reads(self, op: array.MapOp, memref_: SSAValue) -> bool:
+        """Whether something may read what an output of a map writes."""
+        if self.everything or not self.parts:
+            return self.everything
+        part = part_of_map(self.footprints, op, memref_) if op.gathers is None else None
+        return part is None or not all(are_apart(part, other) for other in self.parts)
 
 
 def roots_of(memrefs: Sequence[SSAValue]) -> list[SSAValue]:

@@ -41,32 +41,38 @@ Legal because a counter and an extent are far from where integers end, so that a
 numbers is that of the integers (`dependence` has the proofs). Runs before overlap is resolved and maps are
 fused for good, which compare extents by identity.
 
-Kept: what depends on integers that are no counters or extents, which may wrap around; what is outside of
-loops; and branches that always raise.
+The remainder of a division by a positive number (`k % max(n, 1)`: where `np.roll` cuts) is one of these
+numbers, whatever is divided, and its bounds are known outside of loops, too. Of a slice whose ends count from
+the front in each iteration nothing asks whether they count from the back.
+
+Kept: what depends on integers that are no counters, extents or remainders, which may wrap around; what is
+outside of loops where there are no remainders; and branches that always raise.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import IndexType, ModuleOp
+from xdsl.dialects.builtin import BoolAttr, IndexType, ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...dialects import array
-from ..analysis.affine import Affine, Extent, Symbol, Term
+from ...dialects.array import constant_value
+from ..analysis.affine import Affine, Extent, Symbol, Term, affine, is_positive
 from ..analysis.alias import AliasAnalysis
-from ..analysis.dependence import Dependence, Problem
+from ..analysis.dependence import NOTHING, Dependence, Problem
 from .memory_effects import functions
 
 SMALL = 1 << 50
 """Numbers below it added to counters and extents do not wrap around."""
 
-EQUAL = 0
-"""The number of the predicate `eq`."""
+EQUAL, LESS = 0, 2
+"""The numbers of the predicates `eq` and `slt`."""
 
 Known = dict[Affine, SSAValue]
 
@@ -79,8 +85,10 @@ class FoldBounds(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            if any(is_clamp(inner) for inner in function.walk()):
-                Bounds(function).settle(function.body.block, {}, inside=False)
+            ops = [*function.walk()]
+            if any(map(is_clamp, ops)):
+                everywhere = any(map(is_remainder, ops))
+                Bounds(function).settle(function.body.block, {}, inside=everywhere)
 
 
 def is_clamp(op: Operation) -> bool:
@@ -102,6 +110,10 @@ class Bounds:
                 continue
             if inside and isinstance(op, array.ViewOp):
                 settle_steps(op)
+            elif inside and isinstance(op, arith.CmpiOp):
+                self._settle_sign(op)
+            elif isinstance(op, arith.SelectOp) and (taken := constant_value(op.cond)) is not None:
+                Rewriter.replace_op(op, [], [op.lhs if taken else op.rhs])
             elif is_number(op):
                 form, value = self._value(op, known, inside)
                 if value is not op.results[0]:
@@ -113,6 +125,15 @@ class Bounds:
                     self.settle(inner, known, inside=inside or isinstance(op, array.LoopOp))
         for form in here:
             del known[form]
+
+    def _settle_sign(self, op: arith.CmpiOp) -> None:
+        """Whether a subscript counts from the end, where that is known."""
+        number = self.forms.affine(op.lhs)
+        below_zero = op.predicate.value.data == LESS and constant_value(op.rhs) == 0
+        if below_zero and is_exact(number) and self._at_most(NOTHING, number, op):
+            known = arith.ConstantOp(BoolAttr.from_bool(False))
+            known.location = op.location
+            Rewriter.replace_op(op, known)
 
     def _value(self, op: Operation, known: Known, inside: bool) -> tuple[Affine, SSAValue]:
         """What the op computes, as early as it is there."""
@@ -143,11 +164,18 @@ class Bounds:
         return not problem.may_hold()
 
 
-NUMBERS = arith.AddiOp | arith.SubiOp | arith.MuliOp | arith.MinSIOp | arith.MaxSIOp
+NUMBERS = (
+    *(arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.MinSIOp, arith.MaxSIOp),
+    array.FloorModOp,
+)
 
 
 def is_number(op: Operation) -> bool:
     return isinstance(op, NUMBERS) and isinstance(op.result.type, IndexType)
+
+
+def is_remainder(op: Operation | Block) -> TypeGuard[array.FloorModOp]:
+    return isinstance(op, array.FloorModOp) and isinstance(op.result.type, IndexType)
 
 
 def is_exact(form: Affine) -> bool:
@@ -161,6 +189,8 @@ def is_bounded(symbol: Symbol) -> bool:
         return symbol.kind in ("max", "min") and all(map(is_exact, symbol.args))
     if isinstance(symbol, Extent):
         return True
+    if is_remainder(symbol.owner):
+        return is_positive(affine(symbol.owner.rhs))
     owner = symbol.owner.parent_op() if isinstance(symbol, BlockArgument) else None
     return isinstance(owner, array.LoopOp) and symbol.index == 0  # pyright: ignore
 

@@ -143,6 +143,9 @@ class FirstTouches:
 
     # What touches memory.
 
+    def is_apart(self, a: SSAValue, b: SSAValue) -> bool:
+        return apart(self.alias, a, b)
+
     def touches(self, op: Operation, memory: SSAValue) -> bool:
         """True when the op, or one inside, may read or write an element of `memory`."""
         if self.effects.of(op).opaque:

@@ -113,6 +113,79 @@ func.func @apart_where_all_rows_read_one(%d : memref<?x?xf64>, %n : index) {
   func.return
 }
 
+// A cotangent is added up in another order.
+// CHECK-LABEL: @sums_of_adjoint_code
+// CHECK:         array.loop %step to %steps
+// CHECK:           array.loop %q
+// CHECK:             array.map(%count, %m) ins(%x_1 : {{.*}} outs(%all_1 : {{.*}} kinds ["add"]
+func.func @sums_of_adjoint_code(%x : memref<?x?xf64>, %k : index, %n : index, %m : index) -> f64 {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f64
+  %sum = memref.alloca() : memref<f64>
+  memref.store %zero, %sum[] : memref<f64>
+  %all = array.view %sum[] dims [-1, -1] extents(%n, %m) steps(%c0, %c0) : memref<f64> -> memref<?x?xf64, strided<[0, 0]>>
+  %trips = array.loop %q to %k do {
+    array.map(%n, %m) ins(%x : memref<?x?xf64>) outs(%all : memref<?x?xf64, strided<[0, 0]>>) kinds ["add"] {
+    ^bb0(%a : f64):
+      %b = arith.mulf %a, %a {ad.adjoint} : f64
+      array.yield %b : f64
+    }
+    array.yield
+  }
+  %r = memref.load %sum[] : memref<f64>
+  func.return %r : f64
+}
+
+// What one iteration has added, the next one reads.
+// CHECK-LABEL: @apart_where_a_map_reads_the_sum
+// CHECK-NOT:     %steps
+func.func @apart_where_a_map_reads_the_sum(%x : memref<?x?xf64>, %k : index, %n : index, %m : index) -> f64 {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f64
+  %sum = memref.alloca() : memref<f64>
+  memref.store %zero, %sum[] : memref<f64>
+  %all = array.view %sum[] dims [-1, -1] extents(%n, %m) steps(%c0, %c0) : memref<f64> -> memref<?x?xf64, strided<[0, 0]>>
+  %trips = array.loop %q to %k do {
+    array.map(%n, %m) ins(%all : memref<?x?xf64, strided<[0, 0]>>) outs(%x : memref<?x?xf64>) kinds ["store"] {
+    ^bb0(%s : f64):
+      array.yield %s : f64
+    }
+    array.map(%n, %m) ins(%x : memref<?x?xf64>) outs(%all : memref<?x?xf64, strided<[0, 0]>>) kinds ["add"] {
+    ^bb0(%a : f64):
+      %b = arith.mulf %a, %a {ad.adjoint} : f64
+      array.yield %b : f64
+    }
+    array.yield
+  }
+  %r = memref.load %sum[] : memref<f64>
+  func.return %r : f64
+}
+
+// One map adds what the program has written, the other a cotangent.
+// CHECK-LABEL: @apart_where_the_program_adds_to_the_sum_too
+// CHECK-NOT:     %steps
+func.func @apart_where_the_program_adds_to_the_sum_too(%x : memref<?x?xf64>, %k : index, %n : index, %m : index) -> f64 {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f64
+  %sum = memref.alloca() : memref<f64>
+  memref.store %zero, %sum[] : memref<f64>
+  %all = array.view %sum[] dims [-1, -1] extents(%n, %m) steps(%c0, %c0) : memref<f64> -> memref<?x?xf64, strided<[0, 0]>>
+  %trips = array.loop %q to %k do {
+    array.map(%n, %m) ins(%x : memref<?x?xf64>) outs(%all : memref<?x?xf64, strided<[0, 0]>>) kinds ["add"] {
+    ^bb0(%a : f64):
+      %b = arith.mulf %a, %a {ad.adjoint} : f64
+      array.yield %b : f64
+    }
+    array.map(%n, %m) ins(%x : memref<?x?xf64>) outs(%all : memref<?x?xf64, strided<[0, 0]>>) kinds ["add"] {
+    ^bb0(%c : f64):
+      array.yield %c : f64
+    }
+    array.yield
+  }
+  %r = memref.load %sum[] : memref<f64>
+  func.return %r : f64
+}
+
 // CHECK-LABEL: @apart_where_a_sum_has_no_rows
 // CHECK-NOT:     %steps
 func.func @apart_where_a_sum_has_no_rows(%x : memref<?x?xf64>, %sum : memref<f64>, %k : index, %n : index, %m : index) {

@@ -236,3 +236,56 @@ func.func @kept_where_a_product_reads_it(%n : index, %a : memref<?x?xf64>, %p : 
   array.matmul %a, %a into %p accumulate : memref<?x?xf64>, memref<?x?xf64>, memref<?x?xf64>
   func.return
 }
+
+// What is set to zero when it was read is not read again, where another part is.
+// CHECK-LABEL: @zeros_of_parts_that_were_read
+// CHECK:         array.map(%k) ins(%head : {{.*}}) outs(%u : memref<?xf64>) kinds ["store"]
+// CHECK:         array.map(%rest) ins(%tail : {{.*}}) outs(%v : memref<?xf64>) kinds ["store"]
+func.func @zeros_of_parts_that_were_read(%n : index, %k : index, %a : memref<?xf64>, %u : memref<?xf64>, %v : memref<?xf64>) {
+  %zero = arith.constant 0.0 : f64
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %rest = arith.subi %n, %k : index
+  %s = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%a : memref<?xf64>) outs(%s : memref<?xf64>) kinds ["store"] {
+  ^bb0(%w : f64):
+    array.yield %w : f64
+  }
+  %head = array.view %s[%c0] dims [0] extents(%k) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  %tail = array.view %s[%k] dims [0] extents(%rest) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%k) ins(%head : memref<?xf64, strided<[1]>>) outs(%head, %u : memref<?xf64, strided<[1]>>, memref<?xf64>) kinds ["store", "store"] {
+  ^bb0(%x : f64):
+    array.yield %zero, %x : f64, f64
+  }
+  array.map(%rest) ins(%tail : memref<?xf64, strided<[1]>>) outs(%tail, %v : memref<?xf64, strided<[1]>>, memref<?xf64>) kinds ["store", "store"] {
+  ^bb0(%y : f64):
+    array.yield %zero, %y : f64, f64
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_where_a_part_that_is_read_may_meet_it
+// CHECK:         array.map(%k) ins(%head : {{.*}}) outs(%head, %u : {{.*}}) kinds ["store", "store"]
+// CHECK:         array.map(%rest) ins(%tail : {{.*}}) outs(%v : memref<?xf64>) kinds ["store"]
+func.func @kept_where_a_part_that_is_read_may_meet_it(%n : index, %k : index, %from : index, %rest : index,
+    %a : memref<?xf64>, %u : memref<?xf64>, %v : memref<?xf64>) {
+  %zero = arith.constant 0.0 : f64
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %s = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%a : memref<?xf64>) outs(%s : memref<?xf64>) kinds ["store"] {
+  ^bb0(%w : f64):
+    array.yield %w : f64
+  }
+  %head = array.view %s[%c0] dims [0] extents(%k) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  %tail = array.view %s[%from] dims [0] extents(%rest) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%k) ins(%head : memref<?xf64, strided<[1]>>) outs(%head, %u : memref<?xf64, strided<[1]>>, memref<?xf64>) kinds ["store", "store"] {
+  ^bb0(%x : f64):
+    array.yield %zero, %x : f64, f64
+  }
+  array.map(%rest) ins(%tail : memref<?xf64, strided<[1]>>) outs(%tail, %v : memref<?xf64, strided<[1]>>, memref<?xf64>) kinds ["store", "store"] {
+  ^bb0(%y : f64):
+    array.yield %zero, %y : f64, f64
+  }
+  func.return
+}

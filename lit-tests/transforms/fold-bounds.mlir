@@ -1,6 +1,7 @@
 // RUN: mutad-opt %s -p fold-bounds | filecheck %s
 // RUN: mutad-opt %s -p fold-bounds --run --only ends_within_an_array --args 'a=[1, 2, 3], i=0' | filecheck %s --check-prefix WITHIN
 // RUN: mutad-opt %s -p fold-bounds --run --only kept_where_a_counter_goes_beyond --args 'a=[1, 2, 3], i=0' | filecheck %s --check-prefix BEYOND
+// RUN: mutad-opt %s -p fold-bounds --run --only remainders --args 'a=[1, 2, 3], by=-2' | filecheck %s --check-prefix ROLLED
 
 // `min(k + 1, n)` and `max(k + 1, 0)` are `k + 1`.
 // CHECK-LABEL: @ends_within_an_array
@@ -143,6 +144,95 @@ func.func @kept_where_a_step_depends_on_something_else(%a : memref<?xf64>, %b : 
     ^bb0(%e : f64):
       array.yield %e : f64
     }
+    array.yield
+  }
+  func.return
+}
+
+// A remainder is from 0 to below its divisor: of `out[k:] = a[:n - k]; out[:k] = a[n - k:]` no bound needs a clamp.
+// CHECK-LABEL: @remainders
+// CHECK:         %k = array.floormod %by, %some : index
+// CHECK-NEXT:    %rest = arith.subi %n, %k : index
+// CHECK-NOT:     arith.select %below
+// CHECK-NOT:     arith.minsi
+// CHECK:         array.view %a[%c0] dims [0] extents(%rest)
+// CHECK:         array.view %a[%rest] dims [0] extents(%k)
+// ROLLED: a = [7, 7, 8]
+func.func @remainders(%a : memref<?xf64>, %by : index) {
+  %seven = arith.constant 7.0 : f64
+  %eight = arith.constant 8.0 : f64
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %a, %c0 : memref<?xf64>
+  %none = arith.cmpi sgt, %c1, %n : index
+  %some = arith.select %none, %c1, %n : index
+  %k = array.floormod %by, %some : index
+  %rest = arith.subi %n, %k : index
+  %below = arith.cmpi slt, %rest, %c0 : index
+  %wrapped = arith.addi %n, %rest : index
+  %from = arith.select %below, %wrapped, %rest : index
+  %end = arith.minsi %from, %n : index
+  %head = array.view %a[%c0] dims [0] extents(%end) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%end) outs(%head : memref<?xf64, strided<[1]>>) kinds ["store"] {
+    array.yield %seven : f64
+  }
+  %left = arith.subi %n, %end : index
+  %count = arith.maxsi %left, %c0 : index
+  %tail = array.view %a[%end] dims [0] extents(%count) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%count) outs(%tail : memref<?xf64, strided<[1]>>) kinds ["store"] {
+    array.yield %eight : f64
+  }
+  func.return
+}
+
+// By what may be negative the remainder may be, too.
+// CHECK-LABEL: @kept_where_the_divisor_may_be_negative
+// CHECK:         arith.cmpi slt, %k, %c0
+// CHECK:         arith.select
+// CHECK:         arith.minsi
+func.func @kept_where_the_divisor_may_be_negative(%a : memref<?xf64>, %by : index, %m : index) {
+  %zero = arith.constant 0.0 : f64
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %a, %c0 : memref<?xf64>
+  %k = array.floormod %by, %m : index
+  %below = arith.cmpi slt, %k, %c0 : index
+  %wrapped = arith.addi %n, %k : index
+  %from = arith.select %below, %wrapped, %k : index
+  %end = arith.minsi %from, %n : index
+  %head = array.view %a[%c0] dims [0] extents(%end) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%end) outs(%head : memref<?xf64, strided<[1]>>) kinds ["store"] {
+    array.yield %zero : f64
+  }
+  func.return
+}
+
+// In a loop a slice that counts from an end does so in no iteration, or it may.
+// CHECK-LABEL: @signs_of_counters
+// CHECK:         %{{.*}} = array.loop %k to %n do {
+// CHECK-NEXT:      %left = arith.subi %n, %k
+// CHECK-NEXT:      %before = arith.addi %k, %cm1
+// CHECK-NEXT:      arith.cmpi slt, %before, %c0
+// CHECK-NOT:       arith.cmpi slt, %left
+// CHECK:           memref.load %b[%left]
+func.func @signs_of_counters(%a : memref<?xf64>, %b : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %a, %c0 : memref<?xf64>
+  %cm1 = arith.constant -1 : index
+  %trips = array.loop %k to %n do {
+    %left = arith.subi %n, %k : index
+    %before = arith.addi %k, %cm1 : index
+    %is_below = arith.cmpi slt, %before, %c0 : index
+    %wrapped = arith.addi %n, %before : index
+    %from = arith.select %is_below, %wrapped, %before : index
+    %least = arith.minsi %from, %n : index
+    %is_left = arith.cmpi slt, %left, %c0 : index
+    %turned = arith.addi %n, %left : index
+    %to = arith.select %is_left, %turned, %left : index
+    %x = memref.load %a[%least] : memref<?xf64>
+    %y = memref.load %b[%to] : memref<?xf64>
+    %z = arith.addf %x, %y : f64
+    memref.store %z, %a[%k] : memref<?xf64>
     array.yield
   }
   func.return

@@ -27,6 +27,22 @@ def gathered(x, y):
     return (f * f).sum() + (total * weighted).sum()
 
 
+@on("f64[N,M] 0.3", N="97 3 0 1", M="90 4 3 0")
+def relaxed(x, rate):
+    """All elements are multiplied with one number, whose cotangent is added up block by block."""
+    n, m = x.shape
+    f = np.zeros((3, n, m))
+    for q in range(3):
+        f[q] = (1.0 + q) * x
+    for _ in range(2):
+        total = np.zeros((n, m))
+        for q in range(3):
+            total += f[q]
+        for q in range(3):
+            f[q] += rate * (np.sin(total) - f[q])
+    return (f * f).sum()
+
+
 @on("f64[N,M] f64[N,M]", N="97 3 2", M="90 4 3")
 def shifted(x, y):
     """Each iteration reads the rows around its own: the loop stays as it is."""

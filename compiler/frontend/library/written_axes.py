@@ -107,10 +107,9 @@ def rolled(a: Array, shift: int, axis: int) -> Array:
     out = np.empty_like(a)
     into, of = first(out, axis), first(a, axis)
     n = of.shape[0]
-    if n > 0:
-        k = shift % n
-        into[k:] = of[: n - k]
-        into[:k] = of[n - k :]
+    k = int(shift) % max(n, 1)
+    into[k:] = of[: n - k]
+    into[:k] = of[n - k :]
     return out
 
 
