@@ -142,7 +142,6 @@ def within_budget(c: Compilation, reverse: Reverse) -> None:
     if not any(activation.CHECKPOINTED in op.attributes for op in in_steps.walk()):
         differentiate(c, reverse, c.module)
         return
-    reverse = replace(reverse, fresh=False)
     differentiate(c, reverse, c.module)
     differentiate(c, reverse, in_steps)
     function = last_function(in_steps)

@@ -101,5 +101,6 @@ def measure_budget(c: Compilation) -> None:
         keep = 'use `mode="forward-over-reverse"`, which runs steps again, or leave out `memory=`'
         measure_saved(functions[0], assumed, memory, alone=True, way_out=keep)
         return
+    fill_alike(functions[0], functions[-1])
     measure_steps(functions[-1], functions[0], assumed, spill)
     measure_saved(functions[0], assumed, memory, alone=len(functions) < 2)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from budget_programs import compiled, growing_steps, least_of, outcome
+from budget_programs import compiled, copies, growing_steps, least_of, outcome
 from turns import in_turn
 
 from mutad.runtime.target import VARIABLE, runnable
@@ -271,6 +271,23 @@ def test_products_of_many_iterations_have_the_bits_of_one_each(
     given = CHANCE.normal(size=(20, 20)) / 5, CHANCE.uniform(0.2, 0.9, 20), 37
     _, found = least_of(steps_of_products, given, ("x", "v"), opt=opt)
     assert found == outcome(compiled(steps_of_products, None, opt), given, ("x", "v"))
+
+
+def test_a_cotangent_of_minus_zero_keeps_its_sign() -> None:
+    """It is stored where nothing was before, and not added to a zero."""
+    x = CHANCE.uniform(0.2, 0.9, 40)
+    x[::3] = -0.0
+    given = x, CHANCE.uniform(0.2, 0.9, 40), 12
+    least, found = least_of(decay, given, ("x", "y"))
+    assert found == outcome(compiled(decay, None), given, ("x", "y"))
+    y_bar = compiled(decay, least).grad(*copies(given), wrt="y")
+    assert np.signbit(y_bar[::3]).all()
+
+
+def decay(x: Array, y: Array, steps: int) -> float:
+    for _ in range(steps):
+        x *= 0.9 - 0.1 * x * x
+    return (x * y).sum()
 
 
 def test_a_step_of_a_loop_of_numbers_is_a_block() -> None:
