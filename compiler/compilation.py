@@ -20,6 +20,7 @@ from .pass_hooks import Hook, hooked
 from .request import COUNTS, Request
 
 if TYPE_CHECKING:
+    from .beside import Beside
     from .codegen.entries.entry import GradientSignature
     from .codegen.entries.plan import Tangents
     from .codegen.kernel_module import KernelText
@@ -54,6 +55,8 @@ class Compilation:
         """Entries that are in the kernel's module, where they have lines."""
         self.symbols: dict[str, str] = {}
         self.llvm: str
+        self.beside: Beside | None = None
+        """What is compiled at the same time."""
         self.object_code: bytes
         self.parts: list[int]
         """The sizes of its object files, which stand one after the other."""

@@ -20,6 +20,7 @@ from .. import (
     dialects as dialects,
 )  # before any of xDSL's, which are declared in less time after it
 from . import simplified_ir
+from .beside import ENTRIES, LIBRARY, Missing, beside, entries_text, library_text, taken
 from .collection import without_collection
 from .compilation import Compilation, print_times, with_time
 from .deep_stack import with_deep_stack
@@ -114,18 +115,24 @@ LAUNCHED = Stage(
 
 @with_deep_stack
 def compile_request(
-    request: Request, wanted: Callable[[Sequence[Any]], bool] | None = None
+    request: Request,
+    wanted: Callable[[Sequence[Any]], bool] | None = None,
+    missing: Missing | None = None,
 ) -> Artifact:
     """Compile for the runtime: every stage that makes something.
 
     Where the code would not be `wanted` with what it assumes of the arguments' extents, there is none, and
-    of the metadata only that.
+    of the metadata only that. What is `missing` beside the code is compiled beside it.
     """
-    with without_collection():
-        return artifact_of(request, wanted)  # of its IR nothing is left when garbage is looked for
+    with without_collection():  # of its IR nothing is left when garbage is looked for
+        return artifact_of(request, wanted, missing)
 
 
-def artifact_of(request: Request, wanted: Callable[[Sequence[Any]], bool] | None) -> Artifact:
+def artifact_of(
+    request: Request,
+    wanted: Callable[[Sequence[Any]], bool] | None,
+    missing: Missing | None = None,
+) -> Artifact:
     """See `compile_request`."""
     from . import stage_dumps
 
@@ -136,9 +143,10 @@ def artifact_of(request: Request, wanted: Callable[[Sequence[Any]], bool] | None
         raise ValueError(
             f"MUTAD_DUMP: no stage named {', '.join(sorted(unknown))}; {stage_names()}"
         )
-    with own_faults(request):
+    with own_faults(request), beside(missing, request.options.target) as more:
         if not dump:
             c = begun(request)
+        c.beside = more
         if EVERYTHING in dump:
             c.hooks.append(after(stage_dumps.PassDumps(c)))
         for stage in stages_for(request):
@@ -154,24 +162,24 @@ def artifact_of(request: Request, wanted: Callable[[Sequence[Any]], bool] | None
 
 def compile_entries(convention: str, opt: int, target: Target | None) -> Artifact:
     """The entries of all kernels that are called like this, for the runtime."""
-    from .codegen.entries.entry import entries, entry_symbols
     from .codegen.llvm_module import emit_entries
 
-    made = entries(convention)
-    metadata = {"symbols": made.symbols, "entries": entry_symbols(convention)}
+    if (known := taken(ENTRIES, convention, opt, target)) is not None:
+        return known
     with without_collection():
-        return Artifact(emit_entries(made.module(), opt, target), metadata)
+        text, metadata = entries_text(convention)
+        return Artifact(emit_entries(text, opt, target), metadata)
 
 
 def compile_shared(asked: str, opt: int, target: Target | None) -> Artifact:
     """A library that kernels ask for, for the runtime."""
     from .codegen.llvm_module import optimize_and_emit
-    from .codegen.shared_code import shared_text
 
+    if (known := taken(LIBRARY, asked, opt, target)) is not None:
+        return known
     with without_collection():
-        made, names = shared_text(asked, target)
-        metadata = {"symbols": made.symbols, "entries": {name: name for name in names}}
-        return Artifact(optimize_and_emit(made.module(), opt, target), metadata)
+        text, metadata = library_text(asked, target)
+        return Artifact(optimize_and_emit(text, opt, target), metadata)
 
 
 def compile_support(opt: int, target: Target | None) -> Artifact:

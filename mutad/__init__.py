@@ -105,6 +105,7 @@ class _LazyCompiler:
         options: dict[str, Any],
         captured: Any,
         wanted: Any = None,
+        missing: Any = None,
     ) -> tuple[bytes, dict[str, Any]]:
         if options["target"].startswith("cuda:sm_") and not options.get("driver"):
             raise RuntimeError(not_called(options["target"], function, arguments))
@@ -112,7 +113,7 @@ class _LazyCompiler:
         from .compiler import pipeline
 
         request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
-        artifact = pipeline.compile_request(request, wanted)
+        artifact = pipeline.compile_request(request, wanted, missing)
         return artifact.object_code, artifact.metadata
 
     def watched(self, name: str) -> AbstractContextManager[None]:
@@ -236,8 +237,7 @@ class _LazyCompiler:
 
         single = len(wrt) == 1
         asked = {**options}
-        device = asked.pop("target", "cpu").removeprefix("cuda:")
-        device = "" if device == "cpu" else device
+        device = asked.pop("target", "cpu").removeprefix("cpu").removeprefix("cuda:")
         launched = bool(asked.pop("driver", ""))
         chosen = Options(**asked, target=target.chosen(), device=device, launched=launched)
         return Request(function, arguments, overlaps, mode, wrt, single, chosen, captured)

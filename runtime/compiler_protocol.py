@@ -15,6 +15,9 @@ from .captures import Captures
 Wanted = Callable[[Sequence[Any]], bool]
 """Whether code is of use that assumes these forms of the arguments' extents to be 0."""
 
+Missing = Callable[[dict[str, Any]], list[tuple[str, str, int]]]
+"""What the process lacks beside code with this metadata (`entry_code.missing`)."""
+
 
 class Compiler(Protocol):
     """What the face hands in.
@@ -32,8 +35,12 @@ class Compiler(Protocol):
         options: dict[str, Any],
         captured: Captures,
         wanted: Wanted | None = None,
+        missing: Missing | None = None,
     ) -> tuple[bytes, dict[str, Any]]:
-        """Object code and metadata; where code with what it assumes is not `wanted`, that alone."""
+        """Object code and metadata; where code with what it assumes is not `wanted`, that alone.
+
+        What `missing` says of such metadata may be compiled at the same time: it is asked for next.
+        """
         ...
 
     def watched(self, name: str) -> AbstractContextManager[None]:

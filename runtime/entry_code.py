@@ -86,11 +86,8 @@ def entries_of(
     if convention is None:
         return None
     with engine.compiling:
-        driver: str = options.get("driver", "")
-        key = convention, HIGH, target.chosen(), driver
-        seldom = json.loads(convention)["mode"] not in OFTEN
-        if (seldom or options["opt"] <= LOW) and key not in _loaded:
-            key = convention, LOW, target.chosen(), driver
+        key = key_of(convention, options)
+        driver = key[-1]
         place = disk_cache.place_of_entries(*key[:2]) if options["cache"] else None
         support = support_of(compiler, options)
         found = stored(_loaded.get(key), place, lambda: compiler.entries(*key[:2]), support, driver)
@@ -99,6 +96,37 @@ def entries_of(
         while len(_latest) > KEPT:
             _latest.popitem(last=False)
         return found
+
+
+def key_of(convention: str, options: dict[str, Any]) -> Key:
+    """Which entries are those of functions with these options."""
+    driver: str = options.get("driver", "")
+    key = convention, HIGH, target.chosen(), driver
+    seldom = json.loads(convention)["mode"] not in OFTEN
+    if (seldom or options["opt"] <= LOW) and key not in _loaded:
+        key = convention, LOW, target.chosen(), driver
+    return key
+
+
+def missing(options: dict[str, Any], metadata: dict[str, Any]) -> list[tuple[str, str, int]]:
+    """What the process lacks beside a module of this metadata: "entries" or "shared", of what, the level."""
+    found: list[tuple[str, str, int]] = []
+    convention: str | None = metadata["convention"]
+    if convention is not None:
+        key = key_of(convention, options)
+        if key not in _loaded and lacks(disk_cache.place_of_entries(*key[:2]), options):
+            found.append(("entries", *key[:2]))
+    for asked in metadata["shared"]:
+        opt: int = options["opt"]
+        is_loaded = (asked, opt, target.chosen()) in _shared
+        if not is_loaded and lacks(disk_cache.place_of_shared(asked, opt), options):
+            found.append(("shared", asked, opt))
+    return found
+
+
+def lacks(place: disk_cache.Place, options: dict[str, Any]) -> bool:
+    """Whether the disk does not have this either."""
+    return not (options["cache"] and disk_cache.has(place))
 
 
 def stored(

@@ -160,8 +160,9 @@ def compiled_for(
             d.compiler.check_differentiable(
                 d.function, arguments, overlaps, active, options, era.captures, wanted
             )
+    missing = partial(entry_code.missing, options)
     return d.compiler.compile(
-        d.function, arguments, overlaps, key.mode, wrt, options, era.captures, wanted
+        d.function, arguments, overlaps, key.mode, wrt, options, era.captures, wanted, missing
     )
 
 

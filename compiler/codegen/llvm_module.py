@@ -12,10 +12,9 @@ versions are used.
 
 from __future__ import annotations
 
-import platform
 import re
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Protocol, TypeVar
@@ -23,7 +22,8 @@ from typing import Protocol, TypeVar
 import llvmlite.binding as llvm
 from llvmlite import __version__ as llvmlite_version
 
-from .llvm_threads import CacheOfThread, at_once
+from .llvm_options import Vectorized, options_of, reduction, set_reduction
+from .llvm_threads import CacheOfThread, Task, at_once, begun
 from .module_parts import parts_of
 from .strength_reduction import reduced
 from .vector_width import IN_WIDE_VECTORS, WIDE
@@ -107,28 +107,6 @@ def target_machine(
 # The optimizer. -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Vectorized:
-    """What may become vector code."""
-
-    anything: bool = True
-    branches: bool = True
-    """Also loops with branches, under masks."""
-    spread: bool = False
-    """Where a stride turns out to be 1, a sum has the order that it has elsewhere."""
-
-    @property
-    def options(self) -> dict[str, str]:
-        versions = {"-enable-mem-access-versioning": "false"} if self.spread else {}
-        return {
-            "-force-ordered-reductions": "true",
-            "-force-tail-folding-style": "none",
-            "-enable-if-conversion": str(self.branches).lower(),
-            "-unswitch-threshold": "1",
-            **versions,
-        }
-
-
 SPREAD = "!mutad.spread = !{}"
 """In modules with arguments that are not contiguous row by row: steps within a budget run on contiguous
 copies of them, and add up in the same order."""
@@ -137,68 +115,20 @@ NOTHING = Vectorized(anything=False, branches=False)
 ATTEMPTS = (Vectorized(), Vectorized(branches=False), NOTHING)
 """In this order, until no load of the module is `made_anew`. The last makes no masks."""
 
-DEFAULTS = {
-    "-force-ordered-reductions": str(platform.machine() not in ("x86_64", "AMD64")).lower(),
-    "-force-tail-folding-style": "data-without-lane-mask",
-    "-enable-if-conversion": "true",
-    "-unswitch-threshold": "50",
-    "-enable-mem-access-versioning": "true",
-    "-disable-lsr": "false",
-}
-"""What LLVM does for the CPU that we run on when it is not asked."""
-WITHOUT_REDUCTION = {"-disable-lsr": "true"}
-
-
-@contextmanager
-def options_of(vectorized: Vectorized) -> Generator[None]:
-    """What follows is optimized with these options; they are LLVM's, not ours alone, and reset afterwards.
-
-    Ordered reductions: the terms of a sum that must stay in order (`total += math.sqrt(v)`) are computed as
-    vectors, and added one by one; LLVM itself does so on other CPUs than x86. Tail folding: loops of few
-    trips would be vectorized under masks. Access versioning: see `SPREAD`. Unswitching: a loop with a
-    condition that is the same in each iteration would be written twice; ours have versions of their own
-    (`map_nest`, `hoist_checks`), and what is left is cold. (The same for every target: an option that was set
-    once overrides what LLVM would do for a CPU.) Each takes a while to set: where nothing becomes vectors
-    none is.
-    """
-    if not vectorized.anything:
-        yield
-        return
-    set_options(vectorized.options)
-    try:
-        yield
-    finally:
-        reset_options(vectorized.options)
-
-
-def set_options(values: dict[str, str]) -> None:
-    """(Where an option does not exist LLVM ends the process: all are in every one of `LLVM_VERSIONS`.)"""
-    for name, value in values.items():
-        llvm.set_option("mutad", f"{name}={value}")
-
-
-def reset_options(values: dict[str, str]) -> None:
-    """What these have changed is LLVM's own again."""
-    set_options({name: DEFAULTS[name] for name, value in values.items() if value != DEFAULTS[name]})
-
 
 def optimized(text: str, opt: int = 3, target: Target | None = None) -> llvm.ModuleRef:
     """The module after LLVM's pipeline for `opt` (0 to 3)."""
-    return optimized_at_once([text], opt, target)[0]
+    for vectorized in attempts([text], opt):
+        module = after_passes(text, opt, target, vectorized)
+        if not made_anew(module):
+            return module
+    raise AssertionError("unreachable")
 
 
-def optimized_at_once(
-    texts: Sequence[str], opt: int, target: Target | None
-) -> list[llvm.ModuleRef]:
-    """The modules after LLVM's pipeline, each in a thread."""
-    done: dict[int, llvm.ModuleRef] = {}
+def attempts(texts: Sequence[str], opt: int) -> Iterator[Vectorized]:
+    """What may become vectors, until no load is `made_anew`."""
     for vectorized in ATTEMPTS if opt >= 2 else (NOTHING,):
-        vectorized = replace(vectorized, spread=any(SPREAD in text for text in texts))
-        left = [k for k in range(len(texts)) if k not in done]
-        made = after_passes_at_once([texts[k] for k in left], opt, target, vectorized)
-        done |= {k: module for k, module in zip(left, made, strict=True) if not made_anew(module)}
-        if len(done) == len(texts):
-            return [done[k] for k in range(len(texts))]
+        yield replace(vectorized, spread=any(SPREAD in text for text in texts))
     raise AssertionError("LLVM reads memory under masks where nothing is vectorized")
 
 
@@ -206,24 +136,22 @@ def after_passes(
     text: str, opt: int, target: Target | None, vectorized: Vectorized
 ) -> llvm.ModuleRef:
     """The module after the passes of LLVM's pipeline."""
-    return after_passes_at_once([text], opt, target, vectorized)[0]
-
-
-def after_passes_at_once(
-    texts: Sequence[str], opt: int, target: Target | None, vectorized: Vectorized
-) -> list[llvm.ModuleRef]:
-    """The modules have contexts of their own: what LLVM interns (types, constants, metadata) is gone with
-    them."""
-
-    def run(text: str) -> llvm.ModuleRef:
-        machine = machine_of(opt, target, wide=IN_WIDE_VECTORS in text)
-        module = parsed(text, machine)
-        with passes(machine, opt, vectorized) as (manager, builder):
-            manager.run(module, builder)
-        return module
-
     with options_of(vectorized):
-        return at_once(run, texts)
+        return run_passes(text, opt, target, vectorized)
+
+
+def run_passes(
+    text: str, opt: int, target: Target | None, vectorized: Vectorized
+) -> llvm.ModuleRef:
+    """The same where the options are set.
+
+    The module has a context of its own: what LLVM interns (types, constants, metadata) is gone with it.
+    """
+    machine = machine_of(opt, target, wide=IN_WIDE_VECTORS in text)
+    module = parsed(text, machine)
+    with passes(machine, opt, vectorized) as (manager, builder):
+        manager.run(module, builder)
+    return module
 
 
 def parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
@@ -275,11 +203,22 @@ def machine_of(
     opt: int, target: Target | None, features: str = "", *, wide: bool = False
 ) -> llvm.TargetMachine:
     """What makes code; `wide`: in vectors as wide as the registers."""
+    return target_machine(*described(opt, target, features, wide=wide))
+
+
+def new_machine(opt: int, target: Target | None) -> llvm.TargetMachine:
+    """The same for any thread, if only one has it."""
+    return target_machine.make(*described(opt, target))
+
+
+def described(
+    opt: int, target: Target | None, features: str = "", *, wide: bool = False
+) -> tuple[int, str, str, str]:
     if wide:
         features = ",".join(filter(None, (WIDE, features)))
     if target is None:
-        return target_machine(opt, "", features)
-    return target_machine(opt, target.cpu, features, target.triple)
+        return opt, "", features, ""
+    return opt, target.cpu, features, target.triple
 
 
 def made_anew(module: llvm.ModuleRef) -> list[str]:
@@ -314,9 +253,10 @@ def emitted(
     target: Target | None,
     *,
     wide: bool,
+    machine: llvm.TargetMachine | None = None,
 ) -> Code:
     """What `emit` makes, without compressed masks; see `Note [Compressed masks]`."""
-    made = emit(machine_of(opt, target, wide=wide))
+    made = emit(machine or machine_of(opt, target, wide=wide))
     if "avx512vl" in (target or host()).features and compressed(made):
         return emit(machine_of(opt, target, UNCOMPRESSED, wide=wide))
     return made
@@ -350,16 +290,6 @@ def in_strength(module: llvm.ModuleRef, text: str, opt: int, target: Target | No
     return Ready(module, wide, reduces=after is None)
 
 
-@contextmanager
-def unreduced() -> Generator[None]:
-    """What is emitted here LLVM reduces the strength of no loop of: see `ready`."""
-    set_options(WITHOUT_REDUCTION)
-    try:
-        yield
-    finally:
-        reset_options(WITHOUT_REDUCTION)
-
-
 def withheld(module: llvm.ModuleRef, opt: int, target: Target) -> str:
     """The features that `emitted` does without for this module."""
     if "avx512vl" not in target.features:
@@ -372,28 +302,57 @@ def optimize_and_emit(text: str, opt: int = 3, target: Target | None = None) -> 
     return emitted_at_once([text], opt, target)[0]
 
 
-def optimize_in_parts(text: str, opt: int = 3, target: Target | None = None) -> list[bytes]:
-    """Object code, that of a large module in parts: a library is linked of all of them."""
+def optimize_in_parts(
+    text: str, opt: int = 3, target: Target | None = None, beside: Sequence[str] = ()
+) -> list[bytes]:
+    """Object code, that of a large module in parts: a library is linked of all of them.
+
+    Before it that of the modules `beside` this one.
+    """
     parts = parts_of(text, machine_of(opt, target)) if opt >= 2 else [text]
-    return emitted_at_once(parts, opt, target)
+    return emitted_at_once([*beside, *parts], opt, target)
 
 
 def emitted_at_once(texts: Sequence[str], opt: int, target: Target | None) -> list[bytes]:
-    """The object code of modules, each made in a thread."""
-    modules = optimized_at_once(texts, opt, target)
-    made = [in_strength(one, text, opt, target) for one, text in zip(modules, texts, strict=True)]
-    code: dict[int, bytes] = {}
-    for reduces in (False, True):
-        some = [k for k, one in enumerate(made) if one.reduces is reduces]
-        with nullcontext() if reduces else unreduced():
-            emitted_code = at_once(partial(object_of, opt, target), [made[k] for k in some])
-        code |= dict(zip(some, emitted_code, strict=True))
-    return [code[k] for k in range(len(made))]
+    """The object code of modules, each made in a thread.
+
+    A thread goes all the way with a module, with options that hold for all of it. Only where LLVM is to
+    reduce the strength of loops is the code emitted after that.
+    """
+    done: dict[int, bytes | Ready] = {}
+    for vectorized in attempts(texts, opt):
+        left = [k for k in range(len(texts)) if k not in done]
+
+        def made(k: int, vectorized: Vectorized = vectorized) -> bytes | Ready | None:
+            module = run_passes(texts[k], opt, target, vectorized)
+            if made_anew(module):
+                return None
+            one = in_strength(module, texts[k], opt, target)
+            return one if one.reduces else object_of(opt, target, one)
+
+        with options_of(vectorized), reduction(by_llvm=False):
+            found = zip(left, at_once(made, left), strict=True)
+        done |= {k: one for k, one in found if one is not None}
+        if len(done) == len(texts):
+            break
+    later = {k: one for k, one in done.items() if isinstance(one, Ready)}
+    if later:
+        with reduction(by_llvm=True):
+            code = at_once(partial(object_of, opt, target), later.values())
+        done |= zip(later, code, strict=True)
+    return [one for k in range(len(texts)) if isinstance(one := done[k], bytes)]
 
 
-def object_of(opt: int, target: Target | None, one: Ready) -> bytes:
+def object_of(
+    opt: int, target: Target | None, one: Ready, machine: llvm.TargetMachine | None = None
+) -> bytes:
     return emitted(
-        lambda machine: machine.emit_object(one.module), MOVMSK.search, opt, target, wide=one.wide
+        lambda machine: machine.emit_object(one.module),
+        MOVMSK.search,
+        opt,
+        target,
+        wide=one.wide,
+        machine=machine,
     )
 
 
@@ -403,10 +362,20 @@ def emit_entries(text: str, opt: int, target: Target | None) -> bytes:
     `quick_passes` do for them at any level, and take a tenth of the time. They are emitted as the level says.
     """
     module = after_passes(text, 1, target, NOTHING)
-    with unreduced():
-        return emitted(
-            lambda machine: machine.emit_object(module), MOVMSK.search, opt, target, wide=False
-        )
+    with reduction(by_llvm=False):
+        return object_of(opt, target, Ready(module, wide=False, reduces=False))
+
+
+def entries_begun(text: str, opt: int, target: Target | None) -> Task[bytes]:
+    """What `emit_entries` makes, by another thread from now on: within `ended`.
+
+    Each call into LLVM lets go of Python's lock, which that thread would then wait for. So all that is short
+    is done here. The thread has a machine of its own.
+    """
+    one = Ready(after_passes(text, 1, target, NOTHING), wide=False, reduces=False)
+    machine = new_machine(opt, target)
+    set_reduction(by_llvm=False)
+    return begun(partial(object_of, opt, target, one, machine))
 
 
 def optimized_ir(text: str, opt: int = 3, target: Target | None = None) -> str:
@@ -417,7 +386,7 @@ def optimized_ir(text: str, opt: int = 3, target: Target | None = None) -> str:
 def assembly(text: str, opt: int = 3, target: Target | None = None) -> str:
     """The assembly of what `optimize_and_emit` emits."""
     one = ready(text, opt, target)
-    with nullcontext() if one.reduces else unreduced():
+    with reduction(by_llvm=one.reduces):
         return emitted(
             lambda machine: machine.emit_assembly(one.module),
             lambda made: "movmsk" in made,

@@ -2,7 +2,11 @@
 
 llvmlite lets one thread at a time into LLVM, by a lock around every function of its library. LLVM itself asks
 for less: threads may share no context and no target machine. So the two calls that take the time go without
-that lock while `at_once` works. (Options are LLVM's as a whole: they are set before, and reset after.)
+that lock while threads work. (Options are LLVM's as a whole: what is at work is waited for before one is set
+that it reads.)
+
+What stands in the line is done by the threads, and by the caller that waits for it. A thread ends with the
+line.
 """
 
 from __future__ import annotations
@@ -10,8 +14,9 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager, nullcontext
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from llvmlite.binding import ffi
@@ -23,64 +28,137 @@ Asked = ParamSpec("Asked")
 LONG_CALLS = ("LLVMPY_RunNewModulePassManager", "LLVMPY_TargetMachineEmitToMemory")
 
 
+class Task(Generic[Made]):
+    """Work for any thread.
+
+    It lets go of the work when that is done, and of an error when that is raised: else modules would be in
+    cycles, and Python's collector would end them after their contexts.
+    """
+
+    made: Made
+
+    def __init__(self, work: Callable[[], Made]) -> None:
+        self.work: Callable[[], Made] | None = work
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        assert self.work is not None
+        try:
+            self.made = self.work()
+        except BaseException as error:
+            self.error = error
+        self.work = None
+
+    def result(self) -> Made:
+        """What the work makes, or raises, once."""
+        if self.work is not None:
+            complete()
+        if self.work is not None:  # it was taken out of the line
+            self.run()
+        if self.error is not None:
+            error, self.error = self.error, None
+            try:
+                raise error
+            finally:
+                del error
+        return self.made
+
+
+line: deque[Task[Any]] = deque()
+"""What no thread has taken yet."""
+others: list[threading.Thread] = []
+"""The threads, until they are waited for."""
+
+
+def begun(work: Callable[[], Made]) -> Task[Made]:
+    """Work that a thread does from now on, if the process has another processor; `complete` ends it."""
+    task = Task(work)
+    line.append(task)
+    if processors() > 1:
+        start(1)
+    return task
+
+
 def at_once(work: Callable[[Given], Made], given: Iterable[Given]) -> list[Made]:
     """What `work` makes of each, in their order: in as many threads as the process has processors.
 
     Raises what `work` raised of the first that failed, when all threads have ended.
     """
-    left = list(enumerate(given))[::-1]
-    count = min(len(left), processors())
+    all_given = list(given)
+    count = min(len(all_given), processors())
     if count < 2:
-        return [work(one) for _, one in reversed(left)]
-    made: dict[int, Made] = {}
-    errors: dict[int, BaseException] = {}
+        return [work(one) for one in all_given]
+    failed: list[bool] = []
 
-    def run() -> None:
-        while left and not errors:
-            try:
-                k, one = left.pop()
-            except IndexError:  # another thread took the last
-                return
-            try:
-                made[k] = work(one)
-            except BaseException as error:
-                errors[k] = error
-
-    others = [threading.Thread(target=run, name="mutad-llvm") for _ in range(count - 1)]
-    with without_lock():
-        started = [thread for thread in others if is_started(thread)]
+    def unless_failed(one: Given) -> Made:
+        if failed:
+            raise Dropped
         try:
-            run()
-        finally:
-            join(started)
+            return work(one)
+        except BaseException:
+            failed.append(True)
+            raise
+
+    tasks = [Task(functools.partial(unless_failed, one)) for one in all_given]
+    line.extend(tasks)
+    start(count - 1)
+    complete()
+    errors = [task for task in tasks if not isinstance(task.error, Dropped | None)]
     if errors:
-        raise errors[min(errors)]
-    return [made[k] for k in sorted(made)]
+        tasks.clear()
+        errors[0].result()
+    return [task.result() for task in tasks]
 
 
-def is_started(thread: threading.Thread) -> bool:
-    """Start it, if the system has another thread for us: the work is done by those that there are."""
-    try:
-        thread.start()
-    except RuntimeError:
-        return False
-    return True
+class Dropped(Exception):
+    """Work that is not done, for some of the rest has failed."""
 
 
-def join(threads: Sequence[threading.Thread]) -> None:
-    """Wait for all of them; a Ctrl-C that comes meanwhile is raised then.
+def start(count: int) -> None:
+    """Have so many threads, if the system has them for us: the work is done by those that there are."""
+    others[:] = [thread for thread in others if thread.is_alive()]
+    for _ in range(count - len(others)):
+        thread = threading.Thread(target=work_off, name="mutad-llvm")
+        try:
+            thread.start()
+        except RuntimeError:
+            return
+        others.append(thread)
 
-    LLVM cannot be stopped, and its options must stay as they are until it ends.
+
+def work_off() -> None:
+    """Do what stands in the line, until nothing does."""
+    with without_lock(), suppress(IndexError):
+        while True:
+            line.popleft().run()
+
+
+def complete() -> None:
+    """Help until all that was begun is done.
+
+    LLVM cannot be stopped, and its options must stay as they are until it ends: a Ctrl-C that comes meanwhile
+    is raised then.
     """
+    work_off()
     interrupt: KeyboardInterrupt | None = None
-    for thread in threads:
-        while thread.is_alive():
-            try:
-                thread.join()
-            except KeyboardInterrupt as error:
-                interrupt = error
+    while others:
+        try:
+            others[-1].join()
+            others.pop()
+        except KeyboardInterrupt as error:
+            interrupt = error
     if interrupt is not None:
         raise interrupt
+
+
+@contextmanager
+def completed() -> Generator[None]:
+    """No thread is at work any more behind this, whatever happens in it."""
+    try:
+        yield
+    finally:
+        line.clear()
+        complete()
 
 
 def processors() -> int:
@@ -90,18 +168,32 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
+class Entered:
+    """How many are in `without_lock`, and the locks meanwhile."""
+
+    count = 0
+    locks: tuple[Any, ...] = ()
+    alone = threading.Lock()
+
+
 @contextmanager
 def without_lock() -> Generator[None]:
     """Meanwhile the long calls wait for no other thread's call."""
     calls: list[Any] = [getattr(ffi.lib, name) for name in LONG_CALLS]
-    locks = [call._lock for call in calls]
-    for call in calls:
-        call._lock = nullcontext()
+    with Entered.alone:
+        if Entered.count == 0:
+            Entered.locks = tuple(call._lock for call in calls)
+            for call in calls:
+                call._lock = nullcontext()
+        Entered.count += 1
     try:
         yield
     finally:
-        for call, lock in zip(calls, locks, strict=True):
-            call._lock = lock
+        with Entered.alone:
+            Entered.count -= 1
+            if Entered.count == 0:
+                for call, lock in zip(calls, Entered.locks, strict=True):
+                    call._lock = lock
 
 
 class CacheOfThread(Generic[Asked, Made]):

@@ -159,13 +159,16 @@ def with_loops_extracted(module: Module, machine: llvm.TargetMachine) -> Module:
 def tell_of_variables(caller: Function, module: Module) -> None:
     """Write into the heads of loops what they no longer see: that a variable of their caller, or the context,
     is apart from all other memory; of a variable how large it is, and where it begins."""
+    calls = [found for line in caller.lines if "call " in line and (found := CALL.search(line))]
+    if not calls:
+        return
     variables = {m[1]: attributes_of(m[2]) for line in caller.lines if (m := VARIABLE.match(line))}
     addresses = addresses_in(caller, variables)
     known = {name: variables[name] for name in variables.keys() - shared(caller, addresses)}
     if f"ptr noalias {CONTEXT}" in caller.head:
         known[CONTEXT] = "noalias"
         addresses |= addresses_in(caller, [CONTEXT])
-    for call in (found for line in caller.lines if (found := CALL.search(line))):
+    for call in calls:
         callee = module.functions.get(call[1])
         if callee is None or " noinline " not in callee.head or " optnone " in callee.head:
             continue
@@ -208,7 +211,7 @@ def addresses_in(caller: Function, variables: Iterable[str]) -> dict[str, str]:
     """The addresses in these variables, with the variable."""
     found = {name: name for name in variables}
     for line in caller.lines:
-        step = STEP.search(line)
+        step = STEP.search(line) if "getelementptr" in line else None
         if step and step[2] in found:
             found[step[1]] = found[step[2]]
     return found
@@ -217,7 +220,7 @@ def addresses_in(caller: Function, variables: Iterable[str]) -> dict[str, str]:
 def shared(caller: Function, addresses: dict[str, str]) -> set[str]:
     """The variables whose addresses may be known to others."""
     found = set[str]()
-    for line in caller.lines[1:]:
+    for line in caller.lines[1:] if addresses else ():
         named = addresses.keys() & LOCAL.findall(line)
         if named and not KNOWN_USE.search(line):
             found |= {addresses[name] for name in named}

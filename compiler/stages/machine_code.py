@@ -19,15 +19,8 @@ if TYPE_CHECKING:
 
 
 def llvm(c: Compilation) -> None:
-    from ..codegen.entries.entry import (
-        GradientSignature,
-        convention,
-        entries,
-        exported,
-        gradient_signature,
-        signature_of,
-    )
-    from ..codegen.entries.tangents import tangents_of
+    from ..codegen.entries.entry import entries, exported
+    from ..codegen.entries.plan import in_parts
     from ..codegen.kernel_memory import KernelMemory
     from ..codegen.module_to_llvm import kernel_text, split_text
     from ..sizes.reserve_tapes import ReserveTapes, reserve_tapes
@@ -38,6 +31,9 @@ def llvm(c: Compilation) -> None:
     if memory is KernelMemory.SYSTEM:
         with c.around(ReserveTapes(), c.module):
             reserve_tapes(c.module, built.assumed)
+    c.convention = convention_of(c)
+    if c.beside is not None and r.mode in OFTEN and not r.options.debug:
+        c.beside.begin_entries(in_parts(c.convention)[0])
     shares = not r.options.launched
     if r.mode == "vjp":
         c.kernel = split_text(c.module, r.options, memory, subject, shares=shares)
@@ -48,19 +44,6 @@ def llvm(c: Compilation) -> None:
         )
     if shares:
         c.kernel = c.kernel.beside_library()
-    function = last_function(c.module)
-    if r.mode in (*JOINT, "vjp", *HESSIAN, "reverse-hvp"):
-        c.gradient = gradient_signature(function, r.arguments)
-    if r.mode in (*TANGENT, *HESSIAN, "reverse-hvp"):
-        c.tangents = tangents_of(function, r.arguments, built.results, c.gradient, r.options.lanes)
-        c.gradient = c.gradient or GradientSignature((), (), ())
-    called_by = signature_of(r.function)
-    c.convention = convention(
-        r.arguments, r.overlaps, r.mode, r.wrt, built.results, built.written, called_by, c.gradient,
-        built.assumed, activation.goes_deep(c.module),
-        built.records is not None and built.records["result"] == ["flat"], c.tangents, cotangents_at_once(r),
-        r.options.driver,
-    )  # fmt: skip
     c.symbols = c.kernel.symbols
     symbols = exported(r.mode, short=is_short(c))
     c.llvm = "\n".join((*c.kernel.declarations, c.kernel.text, symbols))
@@ -69,6 +52,36 @@ def llvm(c: Compilation) -> None:
         c.symbols = {**c.symbols, **made.symbols}
         missing = (one for one in made.declarations if one not in c.kernel.declarations)
         c.own_entries = "\n".join((*missing, made.text))
+
+
+def convention_of(c: Compilation) -> str:
+    """How entries call the kernel; what it takes and returns (`gradient`, `tangents`) is written as well."""
+    from ..codegen.entries.entry import (
+        GradientSignature,
+        convention,
+        gradient_signature,
+        signature_of,
+    )
+    from ..codegen.entries.tangents import tangents_of
+
+    r, built = c.request, c.built
+    function = last_function(c.module)
+    if r.mode in (*JOINT, "vjp", *HESSIAN, "reverse-hvp"):
+        c.gradient = gradient_signature(function, r.arguments)
+    if r.mode in (*TANGENT, *HESSIAN, "reverse-hvp"):
+        c.tangents = tangents_of(function, r.arguments, built.results, c.gradient, r.options.lanes)
+        c.gradient = c.gradient or GradientSignature((), (), ())
+    called_by = signature_of(r.function)
+    return convention(
+        r.arguments, r.overlaps, r.mode, r.wrt, built.results, built.written, called_by, c.gradient,
+        built.assumed, activation.goes_deep(c.module),
+        built.records is not None and built.records["result"] == ["flat"], c.tangents, cotangents_at_once(r),
+        r.options.driver,
+    )  # fmt: skip
+
+
+OFTEN = ("primal", "gradient")
+"""The modes whose entries are compiled well, which takes a while."""
 
 
 def subject_of(r: Request) -> Subject:
@@ -116,7 +129,13 @@ def level_and_target(c: Compilation) -> tuple[int, Target | None]:
 def machine_code(c: Compilation) -> None:
     from ..codegen.llvm_module import optimize_in_parts
 
-    parts = optimize_in_parts(c.llvm + c.own_entries, *level_and_target(c))
+    text = c.llvm + c.own_entries
+    libraries = [] if c.beside is None else c.beside.libraries(c.kernel.shared, text)
+    beside = [one.text for one in libraries]
+    code = optimize_in_parts(text, *level_and_target(c), beside)
+    for library, made in zip(libraries, code, strict=False):
+        library.keep(made)
+    parts = code[len(libraries) :]
     c.object_code, c.parts = b"".join(parts), [len(part) for part in parts]
 
 

@@ -56,6 +56,7 @@ class Handmade(Compiler):
         options: Any,
         captured: Any,
         wanted: Any = None,
+        missing: Any = None,
     ) -> tuple[bytes, dict[str, Any]]:
         self.requests.append((mode, arguments, overlaps, wrt))
         called = convention(

@@ -30,8 +30,8 @@ from mutad.compiler.codegen.llvm_module import (
     optimized,
     passes,
     require_known_llvm,
-    set_options,
 )
+from mutad.compiler.codegen.llvm_options import DEFAULTS, set_options
 from mutad.runtime.target import LEVELS, Target, missing
 
 AVX2, AVX512 = (Target(name, LEVELS[name]) for name in ("x86-64-v3", "x86-64-v4"))
@@ -289,7 +289,7 @@ def test_options_are_as_they_were():
     assert str(left_to_itself(TAKEN)) == before
     optimized(f"{TAKEN}\n{llvm_module.SPREAD}\n", 3, AVX512)
     assert str(left_to_itself(TAKEN)) == before
-    set_options(llvm_module.DEFAULTS)
+    set_options(DEFAULTS)
     assert str(left_to_itself(TAKEN)) == before
 
 
