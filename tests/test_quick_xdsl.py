@@ -165,6 +165,29 @@ def test_a_hash_is_of_the_object(module: ModuleOp) -> None:
     assert all(hash(value) == object.__hash__(value) for value in (*values, *module.walk()))
 
 
+def test_what_is_equal_is_the_same(module: ModuleOp) -> None:
+    """By the built-in method, which does not say that others differ: it leaves that to them."""
+    ops = list(module.walk())
+    every = [*ops, *(one for op in ops for one in (*op.results, *op.regions))]
+    every += [block for op in ops for region in op.regions for block in region.blocks]
+    for one in every:
+        assert type(one).__eq__ is object.__eq__
+        assert [other is one for other in every] == [other == one for other in every]
+
+
+def test_the_uses_of_values_are_those_of_the_operands(module: ModuleOp) -> None:
+    """Also where operands were set: the last use is the first that is seen."""
+    for op in [*module.walk()]:
+        op.operands = list(op.operands)[::-1]
+        op.operands = list(op.operands)[::-1]
+    uses = [(value, op, k) for op in module.walk() for k, value in enumerate(op.operands)]
+    assert len(uses) > 50
+    for value in {value for value, _, _ in uses}:
+        found = [(use.operation, use.index) for use in value.uses]
+        assert found[::-1] == [(op, k) for v, op, k in uses if v is value]
+        assert [use for use in value.uses if use._prev_use is None] == [value.first_use]  # pyright: ignore[reportPrivateUsage]
+
+
 def test_hashes_of_attributes_are_taken_once() -> None:
     """And are what they were: equal for equal attributes, also where one was never asked before."""
     kinds = [

@@ -301,9 +301,9 @@ def rank_of(symbol: Symbol) -> Rank:
         case Term(kind, args):
             return 2, kind, tuple(map(rank, args))
         case _:
-            if symbol not in _serials:
-                _serials[symbol] = next(_serial)
-            return 0, _serials[symbol]
+            if (serial := _serials.get(symbol)) is None:
+                serial = _serials[symbol] = next(_serial)
+            return 0, serial
 
 
 def extreme(kind: str, a: Affine, b: Affine) -> Affine:
