@@ -14,7 +14,7 @@ place of its own, when the dialects are imported:
   of which no two are equal, are verified as before. The shape of a memref type is an array attribute, or
   becomes one: which, its class says (`quick_attributes`).
 - A name that was found to be valid is not looked at again.
-- A new op whose arguments are as declared, single or a list of several, is filled in one go.
+- A new op whose arguments are as declared, single or a list of several, is filled in one go, as is a copy.
 
 `tests/test_quick_xdsl.py` holds each of them against what it replaces. (`pyproject.toml` admits one minor
 version of xDSL.)
@@ -200,6 +200,7 @@ def set_name(self: Any, name: str | None) -> None:
 
 SINGLE, LISTS = (SSAValue, Attribute, Region), (list, tuple)
 init_each, init_any = IRDLOperation.__init__, Operation.__init__
+clone_any = Operation.clone_without_regions
 
 
 def init(
@@ -363,6 +364,30 @@ def init_operation(
     )
 
 
+def clone_without_regions(
+    self: Operation,
+    value_mapper: dict[SSAValue, SSAValue] | None = None,
+    block_mapper: dict[Block, Block] | None = None,
+    *,
+    clone_name_hints: bool = True,
+    clone_operands: bool = True,
+) -> Operation:
+    if self._successors:
+        hints = {"clone_name_hints": clone_name_hints, "clone_operands": clone_operands}
+        return clone_any(self, value_mapper, block_mapper, **hints)
+    mapped = {} if value_mapper is None else value_mapper
+    operands = [mapped.get(one, one) for one in self._operands] if clone_operands else ()
+    types, regions = [one.type for one in self.results], [Region() for _ in self.regions]
+    made = type(self).__new__(type(self))
+    held = self.properties.copy(), self.attributes.copy()
+    fill(made, operands, types, *held, regions, self.location)
+    for old, new in zip(self.results, made.results, strict=True):
+        mapped[old] = new
+        if clone_name_hints:
+            new._name = old._name  # which is valid
+    return made
+
+
 @cache
 def defaults_of(kind: type[IRDLOperation]) -> tuple[tuple[bool, str, Attribute], ...]:
     """The properties (True) and attributes that an op has where it is not told."""
@@ -410,6 +435,7 @@ def install() -> None:
     OptionalAttrAccessor.__get__, VariadicAttrAccessor.__get__ = one_or_none_of, segment_of
     IRDLOperation.__init__, Operation.__init__ = init, init_operation
     IRDLOperation.__post_init__ = set_defaults
+    Operation.clone_without_regions = clone_without_regions
     SSAValues.__getitem__ = item_or_items
     DenseArrayBase.get_values = sizes_of
     quick_attributes.install()

@@ -188,6 +188,23 @@ def test_the_uses_of_values_are_those_of_the_operands(module: ModuleOp) -> None:
         assert [use for use in value.uses if use._prev_use is None] == [value.first_use]  # pyright: ignore[reportPrivateUsage]
 
 
+def test_copies_are_those_that_were(module: ModuleOp) -> None:
+    """With names and places, of mapped operands; what they are copied from keeps its attributes."""
+    for op in module.walk():
+        mapped = {value: value for value in op.operands}
+        for options in ({}, {"clone_operands": False}, {"clone_name_hints": False}):
+            made = op.clone_without_regions(dict(mapped), **options)
+            before = quick_xdsl.clone_any(op, dict(mapped), **options)
+            assert type(made) is type(before)
+            assert (made.location, list(made.operands)) == (op.location, list(before.operands))
+            assert made.is_structurally_equivalent(before)
+            assert len(made.regions) == len(op.regions)
+            assert [r.name_hint for r in made.results] == [r.name_hint for r in before.results]
+            made.attributes["new"] = builtin.UnitAttr()
+            assert "new" not in op.attributes
+    assert str(module.clone()) == str(module)
+
+
 def test_hashes_of_attributes_are_taken_once() -> None:
     """And are what they were: equal for equal attributes, also where one was never asked before."""
     kinds = [
