@@ -165,7 +165,10 @@ def one_or_none_of(accessor: Any, op: Any, kind: Any = None) -> Any:
 
 def segment_of(accessor: Any, op: Any, kind: Any = None) -> Any:
     k, starts = accessor.idx, starts_for(accessor.option, op)
-    return constructs_of(op, accessor.construct)[starts[k] : starts[k + 1]]
+    segment = slice(starts[k], starts[k + 1])
+    if accessor.construct is OPERAND:
+        return SSAValues(item(op._operands, segment))
+    return constructs_of(op, accessor.construct)[segment]
 
 
 # Traits. ------------------------------------------------------------------------------------------
@@ -200,7 +203,7 @@ def set_name(self: Any, name: str | None) -> None:
 
 SINGLE, LISTS = (SSAValue, Attribute, Region), (list, tuple)
 init_each, init_any = IRDLOperation.__init__, Operation.__init__
-clone_any = Operation.clone_without_regions
+clone_any, erase_used = Operation.clone_without_regions, SSAValue.erase
 
 
 def init(
@@ -364,6 +367,12 @@ def init_operation(
     )
 
 
+def erase_value(self: SSAValue, safe_erase: bool = True) -> None:
+    """A value without uses has nothing to be replaced in."""
+    if self.first_use is not None:
+        erase_used(self, safe_erase)
+
+
 def clone_without_regions(
     self: Operation,
     value_mapper: dict[SSAValue, SSAValue] | None = None,
@@ -436,7 +445,7 @@ def install() -> None:
     IRDLOperation.__init__, Operation.__init__ = init, init_operation
     IRDLOperation.__post_init__ = set_defaults
     Operation.clone_without_regions = clone_without_regions
-    SSAValues.__getitem__ = item_or_items
+    SSAValues.__getitem__, SSAValue.erase = item_or_items, erase_value
     DenseArrayBase.get_values = sizes_of
     quick_attributes.install()
     BlockOps.__iter__, BlockOps.__len__ = ops_of, count_of

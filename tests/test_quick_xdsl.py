@@ -11,7 +11,7 @@ import pytest
 from xdsl.context import Context
 from xdsl.dialects import arith, builtin, memref, scf
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i32, i64
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, SSAValues
+from xdsl.ir import Attribute, Block, ErasedSSAValue, Operation, Region, SSAValue, SSAValues
 from xdsl.irdl import operations
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
@@ -186,6 +186,16 @@ def test_the_uses_of_values_are_those_of_the_operands(module: ModuleOp) -> None:
         found = [(use.operation, use.index) for use in value.uses]
         assert found[::-1] == [(op, k) for v, op, k in uses if v is value]
         assert [use for use in value.uses if use._prev_use is None] == [value.first_use]  # pyright: ignore[reportPrivateUsage]
+
+
+def test_what_is_used_is_not_erased() -> None:
+    number = arith.ConstantOp(IntegerAttr(1, i64))
+    total = arith.AddiOp(number, number)
+    with pytest.raises(ValueError, match="still has uses"):
+        number.erase()
+    number.erase(safe_erase=False)
+    assert {type(value) for value in total.operands} == {ErasedSSAValue}
+    total.erase()
 
 
 def test_copies_are_those_that_were(module: ModuleOp) -> None:
