@@ -151,6 +151,12 @@ def affine(value: SSAValue) -> Affine:
     return Subscripts().affine(value)
 
 
+def equal_numbers(a: SSAValue, b: SSAValue) -> bool:
+    """Whether two integers are certainly equal; what both are made of is looked at once."""
+    forms = Subscripts()
+    return a is b or forms.affine(a) == forms.affine(b)
+
+
 def extent(memref: SSAValue, axis: int) -> Affine:
     """The extent of a dimension of any memref, views included."""
     return Subscripts().extent(memref, axis)

@@ -10,7 +10,7 @@ from xdsl.dialects import memref
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from mutad.compiler.analysis.affine import Affine, Extent, affine, extent
+from mutad.compiler.analysis.affine import Affine, Extent, affine, equal_numbers, extent
 from mutad.compiler.analysis.alias import AliasAnalysis
 from mutad.compiler.analysis.feasibility import Fixed, System, feasible
 from mutad.compiler.analysis.footprint import Point, Range, Region, covers, disjoint, footprint
@@ -242,3 +242,13 @@ def test_a_system_states_what_one_of_its_inequalities_says() -> None:
         denied = system.copy()
         denied.at_least_zero({v: -c for v, c in terms.items()}, -constant - 1)
         assert not feasible(denied)
+
+
+def test_numbers_that_are_certainly_equal() -> None:
+    function = parse(VIEWS)
+    named = values(function)
+    assert equal_numbers(named["m"], named["m2"])
+    assert equal_numbers(named["clipped"], named["clipped2"])
+    assert equal_numbers(named["x"], named["x"])
+    assert not equal_numbers(named["m"], named["n"])
+    assert not equal_numbers(named["half"], named["rest"])
