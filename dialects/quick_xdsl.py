@@ -6,15 +6,15 @@ place of its own, when the dialects are imported:
 
 - `isinstance` of ops, attributes and values: their metaclass is `abc.ABCMeta`, which also asks for classes
   that were registered. None is, so the built-in check serves.
-- The hash of ops, blocks, regions and values is by identity, as before, but Python's own. That of the
-  attributes that ops have most often is taken once.
+- Ops, blocks, regions and values are hashed and compared by identity, as before, but by Python's own
+  methods. The hash of the attributes that ops have most often is taken once.
 - Operands, results and regions by name go to the tuple that holds them; sizes of segments are unpacked once.
 - The ops of a block, and `walk`, are generators: one for each region, where xDSL has four.
-- An attribute that equals one that was verified is not verified again; locations, of which no two are equal,
-  are verified as before. The shape of a memref type is an array attribute, or becomes one: which, its class
-  says.
+- A new attribute is filled in one go. One that equals one that was verified is not verified again; locations,
+  of which no two are equal, are verified as before. The shape of a memref type is an array attribute, or
+  becomes one: which, its class says (`quick_attributes`).
 - A name that was found to be valid is not looked at again.
-- A new op whose arguments are as declared, single or a list of several, is filled in one go.
+- A new op whose arguments are as declared, single or a list of several, is filled in one go, as is a copy.
 
 `tests/test_quick_xdsl.py` holds each of them against what it replaces. (`pyproject.toml` admits one minor
 version of xDSL.)
@@ -31,23 +31,10 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Any, cast
 
-from xdsl.dialects.arith import FastMathFlagsAttr, SignlessIntegerBinaryOperation
+from xdsl.dialects.arith import SignlessIntegerBinaryOperation
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
-    ArrayAttr,
     DenseArrayBase,
-    FileLineColLoc,
-    Float32Type,
-    Float64Type,
-    FloatAttr,
-    IndexType,
-    IntAttr,
-    IntegerAttr,
-    IntegerType,
-    MemRefType,
-    NoneAttr,
-    StringAttr,
-    UnitAttr,
     i32,
 )
 from xdsl.ir import (
@@ -57,7 +44,6 @@ from xdsl.ir import (
     Operation,
     OpOperands,
     OpResult,
-    ParametrizedAttribute,
     Region,
     RegionBlocks,
     SSAValue,
@@ -80,6 +66,7 @@ from xdsl.irdl.operations import (
     VarIRConstruct,
 )
 
+from . import quick_attributes
 from .quick_walks import blocks_of, count_of, ops_of, walk, walk_block, walk_region
 
 # Classes. -----------------------------------------------------------------------------------------
@@ -99,11 +86,11 @@ def with_derived(root: type) -> Iterator[type]:
         yield from with_derived(derived)
 
 
-BY_IDENTITY = [
-    one.__hash__
-    for one in (SSAValue, core._IRNode, operations.IRDLOperation, SignlessIntegerBinaryOperation)
-]
-"""Hashes that are `id(self)`."""
+IDENTITY = "__hash__", "__eq__"
+"""The methods by which `object` goes by identity."""
+
+BY_IDENTITY = (SSAValue, core._IRNode, IRDLOperation, SignlessIntegerBinaryOperation)
+"""Classes that say in Python what `object` says: the hash of each is its own, and none equals another one."""
 
 
 # Ops: their arguments by name. --------------------------------------------------------------------
@@ -166,7 +153,7 @@ def starts_for(option: Any, op: Any) -> tuple[int, ...]:
 
 def one_of(accessor: Any, op: Any, kind: Any = None) -> Any:
     """What is declared once, where segments are found by their sizes."""
-    start = starts_for(accessor.option, op)[accessor.idx]
+    start = starts_for(accessor.option, op)[accessor.idx] if accessor.idx else 0
     return constructs_of(op, accessor.construct)[start]
 
 
@@ -178,7 +165,10 @@ def one_or_none_of(accessor: Any, op: Any, kind: Any = None) -> Any:
 
 def segment_of(accessor: Any, op: Any, kind: Any = None) -> Any:
     k, starts = accessor.idx, starts_for(accessor.option, op)
-    return constructs_of(op, accessor.construct)[starts[k] : starts[k + 1]]
+    segment = slice(starts[k], starts[k + 1])
+    if accessor.construct is OPERAND:
+        return SSAValues(item(op._operands, segment))
+    return constructs_of(op, accessor.construct)[segment]
 
 
 # Traits. ------------------------------------------------------------------------------------------
@@ -196,50 +186,7 @@ def has_kind_of_trait(kind: type[Operation], trait: type) -> bool:
     return of_class(kind, trait)
 
 
-# Attributes. --------------------------------------------------------------------------------------
-
-
-def hashed_once(kind: Any) -> Callable[[Any], int]:
-    """The hash of an attribute, which never changes: that of all its parts, and of its class, taken once.
-
-    (Of attributes without parts, `index`, `f64` and `unit` among them, xDSL's is the same.)
-    """
-    taken = kind.__hash__
-
-    def hash_of(self: Any) -> int:
-        known = vars(self)
-        if "_hash" not in known:
-            known["_hash"] = hash((kind, taken(self)))
-        return known["_hash"]
-
-    return hash_of
-
-
-verify_attribute = ParametrizedAttribute._verify
-
-
-@lru_cache(maxsize=1024)
-def verified(attribute: ParametrizedAttribute) -> None:
-    """VerifyException where the attribute is none; what is equal has the same parameters."""
-    verify_attribute(attribute)
-
-
-def verify_once(self: ParametrizedAttribute) -> None:
-    try:
-        verified(self)
-    except TypeError:  # what is no attribute may have no hash
-        verify_attribute(self)
-
-
-NONE = NoneAttr()
-
-
-def init_memref_type(
-    self: Any, element_type: Any, shape: Any, layout: Any = NONE, memory_space: Any = NONE
-) -> None:
-    if not isinstance(shape, ArrayAttr):
-        shape = ArrayAttr([IntAttr(dim) if isinstance(dim, int) else dim for dim in shape])
-    ParametrizedAttribute.__init__(self, shape, element_type, layout, memory_space)
+# Names. -------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=4096)
@@ -254,8 +201,9 @@ def set_name(self: Any, name: str | None) -> None:
 
 # New ops. -----------------------------------------------------------------------------------------
 
-SINGLE = (SSAValue, Attribute, Region)
+SINGLE, LISTS = (SSAValue, Attribute, Region), (list, tuple)
 init_each, init_any = IRDLOperation.__init__, Operation.__init__
+clone_any, erase_used = Operation.clone_without_regions, SSAValue.erase
 
 
 def init(
@@ -301,18 +249,20 @@ def in_a_row(
     found: list[Any] = []
     sizes: list[int] = []
     for one, (_, how) in zip(given, declared, strict=True):
-        if isinstance(one, Operation):
-            found.append(SSAValue.get(one))
-        elif isinstance(one, SINGLE):
+        size = 1
+        if isinstance(one, SINGLE):
             found.append(one)
-        elif isinstance(one, list | tuple) and is_variadic(type(how)):
+        elif isinstance(one, Operation):
+            found.append(SSAValue.get(one))
+        elif isinstance(one, LISTS) and is_variadic(type(how)):
             several = [SSAValue.get(each) if isinstance(each, Operation) else each for each in one]
             if not all(isinstance(each, SINGLE) for each in several):
                 return None
             found += several
+            size = len(several)
         else:
             return None
-        sizes.append(len(found) - sum(sizes))
+        sizes.append(size)
     return found, sizes
 
 
@@ -351,6 +301,24 @@ def present(named: Mapping[str, Attribute | None] | None) -> dict[str, Attribute
     return {name: one for name, one in named.items() if one is not None} if named else {}
 
 
+def hold_operands(op: Any, operands: Sequence[SSAValue]) -> None:
+    """The operands of an op that has none, and its uses of them."""
+    uses: list[Use] = []
+    for k, value in enumerate(operands):
+        following = value.first_use
+        value.first_use = use = Use(op, k, None, following)
+        if following is not None:
+            following._prev_use = use
+        uses.append(use)
+    op._operands, op._operand_uses = SSAValues(operands), tuple(uses)
+
+
+def set_operands(self: Any, operands: Sequence[SSAValue]) -> None:
+    for value, use in zip(self._operands, self._operand_uses, strict=True):
+        value.remove_use(use)
+    hold_operands(self, operands)
+
+
 def fill(
     op: Any,
     operands: Sequence[SSAValue],
@@ -361,12 +329,7 @@ def fill(
     location: Any = None,
 ) -> None:
     """What `Operation.__init__` does for an op without successors."""
-    uses: list[Use] = []
-    for k, value in enumerate(operands):
-        use = Use(op, k)
-        uses.append(use)
-        value.add_use(use)
-    op._operands, op._operand_uses = SSAValues(operands), tuple(uses)
+    hold_operands(op, operands)
     op._successors = op._successor_uses = ()
     op.results = SSAValues([OpResult(type_, op, k) for k, type_ in enumerate(result_types)])
     op.properties, op.attributes = properties, attributes
@@ -404,6 +367,36 @@ def init_operation(
     )
 
 
+def erase_value(self: SSAValue, safe_erase: bool = True) -> None:
+    """A value without uses has nothing to be replaced in."""
+    if self.first_use is not None:
+        erase_used(self, safe_erase)
+
+
+def clone_without_regions(
+    self: Operation,
+    value_mapper: dict[SSAValue, SSAValue] | None = None,
+    block_mapper: dict[Block, Block] | None = None,
+    *,
+    clone_name_hints: bool = True,
+    clone_operands: bool = True,
+) -> Operation:
+    if self._successors:
+        hints = {"clone_name_hints": clone_name_hints, "clone_operands": clone_operands}
+        return clone_any(self, value_mapper, block_mapper, **hints)
+    mapped = {} if value_mapper is None else value_mapper
+    operands = [mapped.get(one, one) for one in self._operands] if clone_operands else ()
+    types, regions = [one.type for one in self.results], [Region() for _ in self.regions]
+    made = type(self).__new__(type(self))
+    held = self.properties.copy(), self.attributes.copy()
+    fill(made, operands, types, *held, regions, self.location)
+    for old, new in zip(self.results, made.results, strict=True):
+        mapped[old] = new
+        if clone_name_hints:
+            new._name = old._name  # which is valid
+    return made
+
+
 @cache
 def defaults_of(kind: type[IRDLOperation]) -> tuple[tuple[bool, str, Attribute], ...]:
     """The properties (True) and attributes that an op has where it is not told."""
@@ -424,13 +417,6 @@ def set_defaults(self: IRDLOperation) -> None:
 # In the place of xDSL's own. ----------------------------------------------------------------------
 
 
-HASHED_OFTEN = (
-    *(IntegerType, IndexType, Float32Type, Float64Type, MemRefType),
-    *(IntegerAttr, FloatAttr, StringAttr, UnitAttr, NoneAttr, ArrayAttr, DenseArrayBase),
-    FastMathFlagsAttr,
-)
-"""Classes of attributes."""
-
 READ_OFTEN = (
     (Operation, "next_op"),
     (Block, "first_op"),
@@ -444,24 +430,24 @@ READ_OFTEN = (
 
 
 def install() -> None:
+    own = {vars(one).get(name) for one in BY_IDENTITY for name in IDENTITY} - {None}
     for root in (core.IRWithUses, core.IRWithName, core._IRNode, Attribute):
         for one in with_derived(root):
             if type(one) is ABCMeta:
                 one.__class__ = PlainChecks
-            if vars(one).get("__hash__") in BY_IDENTITY:
-                one.__hash__ = object.__hash__
+            for name in IDENTITY:
+                if vars(one).get(name) in own:
+                    setattr(one, name, getattr(object, name))
     operations.get_op_constructs = constructs_of
     operations.BeforeVariadicSingleAccessor.__get__ = named
     operations.BaseAttrAccessor.__get__ = one_of
     OptionalAttrAccessor.__get__, VariadicAttrAccessor.__get__ = one_or_none_of, segment_of
     IRDLOperation.__init__, Operation.__init__ = init, init_operation
     IRDLOperation.__post_init__ = set_defaults
-    SSAValues.__getitem__ = item_or_items
+    Operation.clone_without_regions = clone_without_regions
+    SSAValues.__getitem__, SSAValue.erase = item_or_items, erase_value
     DenseArrayBase.get_values = sizes_of
-    ParametrizedAttribute._verify, MemRefType.__init__ = verify_once, init_memref_type
-    FileLineColLoc._verify = verify_attribute  # each is made once: to keep it serves nobody
-    for kind in HASHED_OFTEN:
-        kind.__hash__ = hashed_once(kind)
+    quick_attributes.install()
     BlockOps.__iter__, BlockOps.__len__ = ops_of, count_of
     RegionBlocks.__iter__ = blocks_of
     Operation.has_trait = classmethod(has_trait)
@@ -470,8 +456,7 @@ def install() -> None:
     core.IRWithName.name_hint = core.IRWithName.name_hint.setter(set_name)
     for kind, name in READ_OFTEN:
         setattr(kind, name, property(attrgetter(f"_{name}"), doc=getattr(kind, name).__doc__))
-    operands = Operation.operands
-    Operation.operands = property(OpOperands, operands.fset, doc=operands.__doc__)
+    Operation.operands = property(OpOperands, set_operands, doc=Operation.operands.__doc__)
 
 
 install()

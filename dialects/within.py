@@ -13,6 +13,8 @@ from functools import cache
 from typing import TypeVar
 
 from xdsl.ir import Operation, Region
+from xdsl.irdl import IRDLOperation
+from xdsl.irdl.operations import VariadicDef
 
 Wanted = TypeVar("Wanted", bound=Operation)
 
@@ -45,6 +47,20 @@ def _collect(region: Region, found: list[Operation]) -> None:
         block = block._next_block
 
 
+def _collect_structured(region: Region, found: list[Operation]) -> None:
+    """The ops of a region that have regions; most have none."""
+    block = region._first_block
+    while block is not None:
+        op = block._first_op
+        while op is not None:
+            if op.regions:
+                found.append(op)
+                for inner in op.regions:
+                    _collect_structured(inner, found)
+            op = op._next_op
+        block = block._next_block
+
+
 def ops_of_kind(top: Operation, wanted: type[Wanted]) -> list[Wanted]:
     """The ops of a class among `every_op(top)`."""
     return ops_of_kinds(top, wanted)  # pyright: ignore[reportReturnType]
@@ -52,9 +68,25 @@ def ops_of_kind(top: Operation, wanted: type[Wanted]) -> list[Wanted]:
 
 def ops_of_kinds(top: Operation, *wanted: type[Operation]) -> list[Operation]:
     """Those of any of these classes."""
-    ops = every_op(top)
+    if have_regions(wanted):
+        ops = [top]
+        for region in top.regions:
+            _collect_structured(region, ops)
+    else:
+        ops = every_op(top)
     kinds = {kind for kind in {*map(type, ops)} if issubclass(kind, wanted)}
     return [op for op in ops if type(op) in kinds] if kinds else []
+
+
+@cache
+def have_regions(kinds: tuple[type[Operation], ...]) -> bool:
+    """Whether all ops of these classes have regions, as far as their definitions say."""
+    return all(issubclass(kind, IRDLOperation) and has_own_region(kind) for kind in kinds)
+
+
+def has_own_region(kind: type[IRDLOperation]) -> bool:
+    declared = getattr(kind.get_irdl_definition(), "regions", ())  # a class without ops has none
+    return any(not isinstance(how, VariadicDef) for _, how in declared)
 
 
 @cache

@@ -11,7 +11,7 @@ import pytest
 from xdsl.context import Context
 from xdsl.dialects import arith, builtin, memref, scf
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i32, i64
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, SSAValues
+from xdsl.ir import Attribute, Block, ErasedSSAValue, Operation, Region, SSAValue, SSAValues
 from xdsl.irdl import operations
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
@@ -163,6 +163,56 @@ def test_a_hash_is_of_the_object(module: ModuleOp) -> None:
     values = [value for op in module.walk() for value in op.results]
     assert len({*values}) == len(values)
     assert all(hash(value) == object.__hash__(value) for value in (*values, *module.walk()))
+
+
+def test_what_is_equal_is_the_same(module: ModuleOp) -> None:
+    """By the built-in method, which does not say that others differ: it leaves that to them."""
+    ops = list(module.walk())
+    every = [*ops, *(one for op in ops for one in (*op.results, *op.regions))]
+    every += [block for op in ops for region in op.regions for block in region.blocks]
+    for one in every:
+        assert type(one).__eq__ is object.__eq__
+        assert [other is one for other in every] == [other == one for other in every]
+
+
+def test_the_uses_of_values_are_those_of_the_operands(module: ModuleOp) -> None:
+    """Also where operands were set: the last use is the first that is seen."""
+    for op in [*module.walk()]:
+        op.operands = list(op.operands)[::-1]
+        op.operands = list(op.operands)[::-1]
+    uses = [(value, op, k) for op in module.walk() for k, value in enumerate(op.operands)]
+    assert len(uses) > 50
+    for value in {value for value, _, _ in uses}:
+        found = [(use.operation, use.index) for use in value.uses]
+        assert found[::-1] == [(op, k) for v, op, k in uses if v is value]
+        assert [use for use in value.uses if use._prev_use is None] == [value.first_use]  # pyright: ignore[reportPrivateUsage]
+
+
+def test_what_is_used_is_not_erased() -> None:
+    number = arith.ConstantOp(IntegerAttr(1, i64))
+    total = arith.AddiOp(number, number)
+    with pytest.raises(ValueError, match="still has uses"):
+        number.erase()
+    number.erase(safe_erase=False)
+    assert {type(value) for value in total.operands} == {ErasedSSAValue}
+    total.erase()
+
+
+def test_copies_are_those_that_were(module: ModuleOp) -> None:
+    """With names and places, of mapped operands; what they are copied from keeps its attributes."""
+    for op in module.walk():
+        mapped = {value: value for value in op.operands}
+        for options in ({}, {"clone_operands": False}, {"clone_name_hints": False}):
+            made = op.clone_without_regions(dict(mapped), **options)
+            before = quick_xdsl.clone_any(op, dict(mapped), **options)
+            assert type(made) is type(before)
+            assert (made.location, list(made.operands)) == (op.location, list(before.operands))
+            assert made.is_structurally_equivalent(before)
+            assert len(made.regions) == len(op.regions)
+            assert [r.name_hint for r in made.results] == [r.name_hint for r in before.results]
+            made.attributes["new"] = builtin.UnitAttr()
+            assert "new" not in op.attributes
+    assert str(module.clone()) == str(module)
 
 
 def test_hashes_of_attributes_are_taken_once() -> None:

@@ -151,6 +151,12 @@ def affine(value: SSAValue) -> Affine:
     return Subscripts().affine(value)
 
 
+def equal_numbers(a: SSAValue, b: SSAValue) -> bool:
+    """Whether two integers are certainly equal; what both are made of is looked at once."""
+    forms = Subscripts()
+    return a is b or forms.affine(a) == forms.affine(b)
+
+
 def extent(memref: SSAValue, axis: int) -> Affine:
     """The extent of a dimension of any memref, views included."""
     return Subscripts().extent(memref, axis)
@@ -306,9 +312,9 @@ def rank_of(symbol: Symbol) -> Rank:
         case Term(kind, args):
             return 2, kind, tuple(map(rank, args))
         case _:
-            if symbol not in _serials:
-                _serials[symbol] = next(_serial)
-            return 0, _serials[symbol]
+            if (serial := _serials.get(symbol)) is None:
+                serial = _serials[symbol] = next(_serial)
+            return 0, serial
 
 
 def extreme(kind: str, a: Affine, b: Affine) -> Affine:

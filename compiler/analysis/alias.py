@@ -25,7 +25,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from ...dialects import ad, array
 from ...dialects.within import ops_of_kinds
-from .affine import affine
+from .affine import equal_numbers
 from .views import is_memref, strip_casts, strip_views
 
 ROOT_OPS = (array.AllocOp, memref.AllocaOp, memref.AllocOp, ad.PushOp, ad.PopOp)
@@ -224,7 +224,7 @@ def without_equal_views(a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
         if type(va) is not type(vb) or va.dims != vb.dims or len(va.operands) != len(vb.operands):
             break
         numbers = zip(va.operands[1:], vb.operands[1:], strict=True)
-        if any(affine(x) != affine(y) for x, y in numbers):
+        if not all(equal_numbers(x, y) for x, y in numbers):
             break
         a, b = strip_casts(va.source), strip_casts(vb.source)
     return a, b

@@ -47,7 +47,7 @@ class Dependence:
         self.footprints = Footprints(alias)
         self._loops: dict[Block, tuple[array.LoopOp, ...]] = {}
         self._distinct: dict[array.LoopOp, bool] = {}
-        self._known: dict[tuple[Access, Access, array.LoopOp | None], bool] = {}
+        self._known: dict[Hashable, bool] = {}
         self._contexts: dict[tuple[Block | None, Block | None, array.LoopOp | None], Problem] = {}
 
     def loops(self, block: Block | None) -> tuple[array.LoopOp, ...]:
@@ -68,7 +68,13 @@ class Dependence:
         `level` None: in the same iteration of the loops around both. Otherwise `later` runs in a
         later iteration of `level`, which encloses both, and in the same one of the loops around it.
         """
-        key = (earlier, later, level)
+        touched = self.region(earlier), self.region(later)
+        key = (
+            earlier.op.parent,
+            later.op.parent,
+            level,
+            touched,
+        )  # of the ops, nothing else matters
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = self._compute(earlier, later, level)

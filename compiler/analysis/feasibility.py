@@ -51,6 +51,14 @@ class System:
         numbers = self.numbers
         return tuple([(numbers.setdefault(v, len(numbers)), c) for v, c in terms.items() if c])
 
+    def states(self, terms: Mapping[Hashable, int], constant: int) -> bool:
+        """Whether one of the inequalities says at once that this form is at least zero."""
+        wanted = {*self._numbered(terms)}
+        return any(
+            least <= constant and len(given) == len(wanted) and wanted.issuperset(given)
+            for given, least in self.at_least_zeros
+        )
+
     def copy(self) -> System:
         return System(list(self.zeros), list(self.at_least_zeros), self.numbers)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from xdsl.dialects import memref, vector
 from xdsl.dialects.builtin import MemRefType, VectorType
@@ -67,6 +68,13 @@ class Region:
     base: SSAValue
     dimensions: tuple[Dimension, ...]
     exact: bool = True
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.base, self.dimensions, self.exact))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __str__(self) -> str:
         return f"{name(self.base)}[{', '.join(map(str, self.dimensions))}]"

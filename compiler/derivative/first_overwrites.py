@@ -287,7 +287,7 @@ class Overwrites:
         where = list(more)
         for q, count in zip(at, segment.counts, strict=True):
             where += [q, count - 1 - q]
-        where = [w for w in where if not (w.is_constant and w.constant >= 0)]
+        where = [w for w in where if not always_holds(question.context, w)]
         if not may_hold(question.context, where):
             return None
         for condition in tuple(where):
@@ -366,6 +366,13 @@ def state_dims(problem: Problem, dims: Sequence[SSAValue], counts: Sequence[Affi
 def none_of(found: Sequence[Instance]) -> Iterator[Conditions]:
     """The cases in which none of these instances exists."""
     return itertools.product(*([negated(w) for w in one.where] for one in found))
+
+
+def always_holds(problem: Problem, condition: Affine) -> bool:
+    """True when the problem states the condition, on the read's side; it may follow in other ways, too."""
+    if condition.is_constant:
+        return condition.constant >= 0
+    return problem.system.states(problem.row(condition, 0), condition.constant)
 
 
 def may_hold(problem: Problem, where: Iterable[Affine]) -> bool:

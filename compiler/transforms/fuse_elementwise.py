@@ -58,7 +58,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...dialects import array
 from ...dialects.array import READS_FIRST
 from ...dialects.within import ops_of_kind
-from ..analysis.affine import affine
+from ..analysis.affine import equal_numbers
 from ..analysis.in_place import InPlace
 from .memory_effects import MemoryEffects, functions
 from .unify_extents import equalities
@@ -162,7 +162,7 @@ class Delays:
         """Whether the maps have the same points, and what the producer reads stays up to the consumer."""
         read = self.roots(producer.ins)
         pairs = zip(producer.extents, consumer.extents, strict=True)
-        unlike = {(n, m) for n, m in pairs if n is not m and affine(n) != affine(m)}
+        unlike = {(n, m) for n, m in pairs if not equal_numbers(n, m)}
         for op in backwards(consumer):
             if op is producer:
                 return not unlike

@@ -61,7 +61,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import Pure
 
 from ...dialects import ad, array
-from ..analysis.affine import affine
+from ..analysis.affine import equal_numbers
 from ..analysis.alias import AliasAnalysis
 from .gather_adds import apart
 from .memory_effects import functions
@@ -115,9 +115,7 @@ def next_gather(op: array.MapOp) -> array.MapOp | None:
 
 
 def equal(mine: Sequence[SSAValue], other: Sequence[SSAValue]) -> bool:
-    return len(mine) == len(other) and all(
-        a is b or affine(a) == affine(b) for a, b in zip(mine, other, strict=True)
-    )
+    return len(mine) == len(other) and all(map(equal_numbers, mine, other))
 
 
 def keys(op: array.MapOp) -> list[Key]:

@@ -64,7 +64,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects import array
-from ..analysis.affine import affine
+from ..analysis.affine import equal_numbers
 from ..analysis.views import strip_views
 from .fuse_elementwise import elements
 from .map_outputs import is_pure
@@ -165,7 +165,7 @@ def goes_along(op: array.MapOp, later: array.MapOp) -> bool:
     return (
         later.gathers is None
         and len(op.extents) == len(later.extents)
-        and all(affine(n) == affine(m) for n, m in zip(op.extents, later.extents, strict=True))
+        and all(map(equal_numbers, op.extents, later.extents))
         and {*op.ins} <= {*later.ins}
     )
 

@@ -60,7 +60,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects import ad, array
-from ..analysis.affine import affine
+from ..analysis.affine import equal_numbers
 from ..analysis.alias import AliasAnalysis
 from ..analysis.views import is_memref, strip_casts, strip_views
 from ..rules.table import constant_float, float_constant
@@ -259,7 +259,7 @@ def zeroed_part(sum_: Sum, zeros: Zeros) -> Shift | None:
         return None
     gathers = sum_.op.gathers
     wanted = sum_.op.extents if gathers is None else gathers.window
-    if any(affine(a) != affine(b) for a, b in zip(wanted, zeros.op.extents, strict=True)):
+    if not all(equal_numbers(a, b) for a, b in zip(wanted, zeros.op.extents, strict=True)):
         return None
     if gathers is None:
         return shift if not any(shift) else None

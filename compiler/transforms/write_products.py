@@ -38,7 +38,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects import array
 from ...dialects.within import ops_of_kind
-from ..analysis.affine import affine
+from ..analysis.affine import equal_numbers
 from ..analysis.alias import AliasAnalysis
 from ..rules import writes
 
@@ -86,7 +86,7 @@ def is_copy(op: array.MapOp, alloc: array.AllocOp) -> bool:
         and op.out_kinds == ("store",)
         and op.outs[0] is not alloc.memref
         and op.yielded[0] is op.body.block.args[0]
-        and all(affine(a) == affine(b) for a, b in zip(op.extents, alloc.extents, strict=True))
+        and all(equal_numbers(a, b) for a, b in zip(op.extents, alloc.extents, strict=True))
     )
 
 

@@ -10,7 +10,7 @@ from xdsl.dialects import memref
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from mutad.compiler.analysis.affine import Affine, Extent, affine, extent
+from mutad.compiler.analysis.affine import Affine, Extent, affine, equal_numbers, extent
 from mutad.compiler.analysis.alias import AliasAnalysis
 from mutad.compiler.analysis.feasibility import Fixed, System, feasible
 from mutad.compiler.analysis.footprint import Point, Range, Region, covers, disjoint, footprint
@@ -224,3 +224,31 @@ def test_the_solver_against_enumeration() -> None:
 def value(row: Fixed, point: tuple[int, ...]) -> int:
     terms, constant = row
     return constant + sum(factor * point[v] for v, factor in terms)
+
+
+def test_a_system_states_what_one_of_its_inequalities_says() -> None:
+    """And what follows from all of them, only the solver finds."""
+    system = System()
+    system.at_least_zero({"n": 1, "i": -1}, -1)
+    system.at_least_zero({"i": 1}, 0)
+    copied = system.copy()
+    assert copied.states({"i": -1, "n": 1}, -1)
+    assert copied.states({"n": 1, "i": -1, "j": 0}, 2)
+    assert copied.states({"i": 1}, 1)
+    assert not copied.states({"i": 1}, -1)
+    assert not copied.states({"n": 1}, -1)
+    assert not copied.states({"i": 1, "n": 1}, 0)
+    for terms, constant in (({"n": 1, "i": -1}, -1), ({"i": 1}, 0), ({"n": 1}, -1)):
+        denied = system.copy()
+        denied.at_least_zero({v: -c for v, c in terms.items()}, -constant - 1)
+        assert not feasible(denied)
+
+
+def test_numbers_that_are_certainly_equal() -> None:
+    function = parse(VIEWS)
+    named = values(function)
+    assert equal_numbers(named["m"], named["m2"])
+    assert equal_numbers(named["clipped"], named["clipped2"])
+    assert equal_numbers(named["x"], named["x"])
+    assert not equal_numbers(named["m"], named["n"])
+    assert not equal_numbers(named["half"], named["rest"])

@@ -7,14 +7,24 @@ import io
 
 import numpy as np
 import pytest
+from xdsl.dialects import memref, scf
 from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation
 from xdsl.traits import IsTerminator
 
 from mutad import compile
 from mutad.compiler import pipeline
 from mutad.compiler.derivative.source_words import segment
 from mutad.dialects import array
-from mutad.dialects.within import every_op, every_op_of, has_kind_trait, is_kind, ops_of_kind
+from mutad.dialects.within import (
+    every_op,
+    every_op_of,
+    has_kind_trait,
+    have_regions,
+    is_kind,
+    ops_of_kind,
+    ops_of_kinds,
+)
 
 
 def nested(x, n):
@@ -45,12 +55,20 @@ def test_every_op_is_what_walk_yields(module: Operation) -> None:
 
 
 def test_kinds_are_those_of_isinstance(module: Operation) -> None:
-    for kind in (array.LoopOp, array.MapOp, array.RaiseIfOp, Operation):
+    for kind in (array.LoopOp, scf.IfOp, array.MapOp, array.RaiseIfOp, IRDLOperation, Operation):
         assert ops_of_kind(module, kind) == [o for o in module.walk() if isinstance(o, kind)]
+    both = [o for o in module.walk() if isinstance(o, array.LoopOp | memref.LoadOp)]
+    assert ops_of_kinds(module, array.LoopOp, memref.LoadOp) == both
     for op in module.walk():
         for kinds in ((array.LoopOp,), (array.MapOp, array.LoopOp), (array.AllocOp, array.IndexOp)):
             assert is_kind(type(op), *kinds) == isinstance(op, kinds)
         assert has_kind_trait(type(op), IsTerminator) == op.has_trait(IsTerminator)
+
+
+def test_classes_whose_ops_have_regions() -> None:
+    assert have_regions((array.LoopOp, array.MapOp, scf.IfOp))
+    for kind in (memref.LoadOp, IRDLOperation, Operation):
+        assert not have_regions((array.LoopOp, kind))
 
 
 SOURCE = '''def f(x):

@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.traits import Pure
 
 from ....dialects import array
-from ...analysis.affine import affine
+from ...analysis.affine import equal_numbers
 from ...analysis.views import strip_casts
 from ..data.fields import shown
 from ..emitter import Emitter
@@ -237,7 +237,7 @@ def refuse_other_shape(
     wrong = list[SSAValue]()
     broken = list[SSAValue]()
     for new, old in zip(found, wanted, strict=True):
-        if new is not old and affine(new) != affine(old):
+        if not equal_numbers(new, old):
             differs = e.emit(arith.CmpiOp(new, old, "ne"))
             (broken if shapes.agree(e, new, old) else wrong).append(differs)
     if wrong:
@@ -250,4 +250,4 @@ def refuse_other_shape(
 def agrees(e: Emitter, found: Sequence[SSAValue], wanted: Sequence[SSAValue]) -> bool:
     """True where the extents are equal, certainly or under what the function assumes of its arguments."""
     pairs = zip(found, wanted, strict=True)
-    return all(m is n or affine(m) == affine(n) or shapes.agree(e, m, n) for m, n in pairs)
+    return all(equal_numbers(m, n) or shapes.agree(e, m, n) for m, n in pairs)

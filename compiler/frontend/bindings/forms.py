@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ....dialects import array
-from ...analysis.affine import affine
+from ...analysis.affine import equal_numbers
 from ...analysis.views import strip_casts
 from ...rules.rule import rank_of
 from ..joins import Binding, Maybe
@@ -192,7 +192,7 @@ class Forms(Rebindings):
         moved = {
             k
             for k, (old, new) in enumerate(zip(d.like.numbers, found.numbers, strict=True))
-            if k not in d.cells and old is not new and affine(old) != affine(new)
+            if k not in d.cells and not equal_numbers(old, new)
         }
         if moved:
             moving = replace(form, moving=form.moving | moved)

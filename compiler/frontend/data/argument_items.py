@@ -24,6 +24,7 @@ from xdsl.dialects import arith, memref
 from xdsl.ir import SSAValue
 
 from ....dialects import array
+from ...analysis.affine import equal_numbers
 from .. import library
 from ..calling import recursion
 from ..joins import ArrayT, Mismatch, ObjectT, Template, coerced, join, template_of
@@ -214,7 +215,7 @@ def common_extents(lowering: PlacedLists, store: ListObject) -> Sequence[SSAValu
     found = [e.extents(a) for a in arrays]
     first, *others = found or [()]
     alike = all(
-        list_rows.same_number(a, b) or shapes.agree(e, a, b)
+        equal_numbers(a, b) or shapes.agree(e, a, b)
         for other in others
         for a, b in zip(other, first, strict=True)
     )

@@ -25,7 +25,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ....dialects import array
 from ... import rules
-from ...analysis.affine import affine
+from ...analysis.affine import equal_numbers
 from ...diagnostics import CompileError
 from ..bindings.deferred_allocs import Before, Unshaped, replace_number
 from ..bindings.roots import accesses, is_placeholder, roots, writes
@@ -172,7 +172,7 @@ def has_shape(e: Emitter, seq: ListObject, buffer: SSAValue, value: SSAValue) ->
         return False
     assert isinstance(buffer.owner, array.AllocOp)
     pairs = zip(e.extents(value), buffer.owner.extents[1:], strict=True)
-    return all(same_number(a, b) or shapes.agree(e, a, b) for a, b in pairs)
+    return all(equal_numbers(a, b) or shapes.agree(e, a, b) for a, b in pairs)
 
 
 def tell_extents(e: Emitter, seq: ListObject, buffer: SSAValue, found: Sequence[SSAValue]) -> None:
@@ -210,16 +210,11 @@ def refuse_other_shape(e: Emitter, found: SSAValue, buffer: SSAValue) -> None:
     assert isinstance(buffer.owner, array.AllocOp)
     wrong: SSAValue | None = None
     for new, old in zip(e.extents(found), buffer.owner.extents[1:], strict=True):
-        if not same_number(new, old):
+        if not equal_numbers(new, old):
             differs = e.emit(arith.CmpiOp(new, old, "ne"))
             wrong = differs if wrong is None else e.emit(arith.OrIOp(wrong, differs))
     if wrong is not None:
         e.insert(array.RaiseIfOp(wrong, "NotImplementedError", OTHER_SHAPE))
-
-
-def same_number(a: SSAValue, b: SSAValue) -> bool:
-    """True for two integers that are certainly equal."""
-    return a is b or affine(a) == affine(b)
 
 
 # Arrays that become rows.

@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import IndexType, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ....dialects import array
-from ...analysis.affine import affine
+from ...analysis.affine import affine, equal_numbers
 from ..bindings.deferred_allocs import Unshaped
 from ..calling import recursion
 from ..emitter import Emitter
@@ -280,7 +280,7 @@ class NestedLists(Lists):
                 list_rows.tell_extents(e, target, buffer, [n])
             except Unshaped:
                 self.make_ragged(target)
-            if not list_rows.same_number(n, e.extents(buffer)[1]):
+            if not equal_numbers(n, e.extents(buffer)[1]):
                 self.make_ragged(target)
         for buffer, own in zip(target.buffers, inner.buffers, strict=False):
             if not list_rows.becomes_row_of(e, target, buffer, own):

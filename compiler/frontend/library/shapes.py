@@ -18,7 +18,7 @@ from xdsl.ir import BlockArgument, OpResult, SSAValue
 
 from ....dialects import array
 from ....dialects.array import constant_value
-from ...analysis.affine import Affine, Extent, Term, affine
+from ...analysis.affine import Affine, Extent, Term, affine, equal_numbers
 from ...analysis.affine import extent as extent_of
 from ...analysis.views import strip_casts
 from ..emitter import Emitter, Form, Number, is_placeholder
@@ -180,7 +180,7 @@ def at_most_one(extent: SSAValue) -> bool:
 
 def equal(left: SSAValue, right: SSAValue) -> bool:
     """True when the two extents are certainly equal."""
-    return left is right or affine(left) == affine(right)
+    return equal_numbers(left, right)
 
 
 def never_one(e: Emitter, extent: SSAValue) -> bool:

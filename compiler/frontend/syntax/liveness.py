@@ -165,9 +165,8 @@ def assigned(*nodes: ast.AST) -> Names:
         if isinstance(node, ast.Lambda) or (isinstance(node, ast.AnnAssign) and node.value is None):
             return
         if isinstance(node, ast.comprehension):
-            visit(node.iter)
-            for test in node.ifs:
-                visit(test)
+            for part in (node.iter, *node.ifs):
+                visit(part)
             return
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
@@ -176,7 +175,8 @@ def assigned(*nodes: ast.AST) -> Names:
         if isinstance(node, ast.alias):
             names.add(node.asname or node.name.partition(".")[0])
         for child in ast.iter_child_nodes(node):
-            visit(child)
+            if child._fields:  # else it is an operator, or says how a name is used
+                visit(child)
 
     for node in nodes:
         visit(node)
