@@ -210,7 +210,7 @@ func.func @kept_where_the_divisor_may_be_negative(%a : memref<?xf64>, %by : inde
 // In a loop a slice that counts from an end does so in no iteration, or it may.
 // CHECK-LABEL: @signs_of_counters
 // CHECK:         %{{.*}} = array.loop %k to %n do {
-// CHECK-NEXT:      %left = arith.subi %n, %k
+// CHECK-NEXT:      %left = arith.subi %last, %k
 // CHECK-NEXT:      %before = arith.addi %k, %cm1
 // CHECK-NEXT:      arith.cmpi slt, %before, %c0
 // CHECK-NOT:       arith.cmpi slt, %left
@@ -219,8 +219,9 @@ func.func @signs_of_counters(%a : memref<?xf64>, %b : memref<?xf64>) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %a, %c0 : memref<?xf64>
   %cm1 = arith.constant -1 : index
+  %last = arith.addi %n, %cm1 : index
   %trips = array.loop %k to %n do {
-    %left = arith.subi %n, %k : index
+    %left = arith.subi %last, %k : index
     %before = arith.addi %k, %cm1 : index
     %is_below = arith.cmpi slt, %before, %c0 : index
     %wrapped = arith.addi %n, %before : index

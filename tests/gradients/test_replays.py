@@ -274,12 +274,22 @@ def reversed_vector(x, w):
     return (y * y).sum()
 
 
-def of_unknown_length(x, w):
-    """How much longer rows become, no analysis sees."""
+def one_less(x, w):
+    """Rows become shorter, and longer from the last one to the first."""
     y, s = filled(x, w)
     for k in range(w.size):
         s[k] = np.dot(y[: w.size - k], y[: w.size - k]) * w[k]
         y[: w.size - k] -= s[k] * w[k]
+    return (y * y).sum()
+
+
+def of_unknown_length(x, w):
+    """How much longer rows become, no analysis sees."""
+    y, s = filled(x, w)
+    for k in range(w.size):
+        m = (7 * k) % w.size + 1
+        s[k] = np.dot(y[:m], y[:m]) * w[k]
+        y[:m] -= s[k] * w[k]
     return (y * y).sum()
 
 
@@ -330,7 +340,7 @@ def from_the_end(x, w):
     return (y * y).sum()
 
 
-STEPPING = (fixed_vector, argument_in_place, reversed_vector, two_more)
+STEPPING = (fixed_vector, argument_in_place, reversed_vector, two_more, one_less)
 IN_PLACE = (
     through_views, with_branches, one_of_two, reads_beyond, reads_behind_the_store, stored_in_a_branch,
     from_the_end, of_unknown_length,
@@ -339,7 +349,7 @@ IN_PLACE = (
 
 REPLAYED = (
     fixed_vector, two_arrays, argument_in_place, through_views, with_branches, one_after_the_other, nested,
-    sum_in_a_variable, two_updates, in_scalar_loops, two_more, of_unknown_length, reversed_vector,
+    sum_in_a_variable, two_updates, in_scalar_loops, two_more, one_less, of_unknown_length, reversed_vector,
     one_of_two, reads_beyond, reads_behind_the_store, stored_in_a_branch, from_the_end,
 )  # fmt: skip
 REFUSED = (

@@ -130,7 +130,9 @@ def test_perf_names_the_functions(run: Run, model: Path, tmp_path: Path) -> None
         pytest.skip(f"perf may not record here: {told}")
     shown = run("perf", "report", "-i", str(tmp_path / "data"), "--stdio", "--no-children")
     for name in ("heat", "heat.grad"):
-        assert re.search(rf"\] py::{name}:{model}$", shown.replace(" \n", "\n"), re.MULTILINE)
+        # A loop that LLVM compiles apart from the rest is `heat.grad.body.12`.
+        symbol = rf"\] py::{name}(\.body\.\d+)?:{model}$"
+        assert re.search(symbol, shown.replace(" \n", "\n"), re.MULTILINE)
 
 
 @pytest.fixture
