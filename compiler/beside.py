@@ -50,13 +50,10 @@ class Beside:
             text, metadata = entries_text(convention)
             self.begun[lacking] = entries_begun(text, lacking[2], self.target), metadata
 
-    def libraries(self, asked: Sequence[dict[str, Any]], kernel: str) -> list[Library]:
-        """The libraries to compile at once with this kernel: with the same options."""
-        from .codegen.llvm_module import SPREAD
-
+    def libraries(self, asked: Sequence[dict[str, Any]]) -> list[Library]:
+        """The libraries to compile at once with the kernel."""
         lacking = self.missing({"convention": None, "shared": [json.dumps(how) for how in asked]})
-        found = (Library(one, self.target, *library_text(one[1], self.target)) for one in lacking)
-        return [one for one in found if (SPREAD in one.text) is (SPREAD in kernel)]
+        return [Library(one, self.target, *library_text(one[1], self.target)) for one in lacking]
 
     def end(self) -> None:
         """Wait for the entries."""

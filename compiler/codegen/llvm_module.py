@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Protocol, TypeVar
 
@@ -107,10 +107,6 @@ def target_machine(
 # The optimizer. -----------------------------------------------------------------------------------
 
 
-SPREAD = "!mutad.spread = !{}"
-"""In modules with arguments that are not contiguous row by row: steps within a budget run on contiguous
-copies of them, and add up in the same order."""
-
 NOTHING = Vectorized(anything=False, branches=False)
 ATTEMPTS = (Vectorized(), Vectorized(branches=False), NOTHING)
 """In this order, until no load of the module is `made_anew`. The last makes no masks."""
@@ -118,17 +114,16 @@ ATTEMPTS = (Vectorized(), Vectorized(branches=False), NOTHING)
 
 def optimized(text: str, opt: int = 3, target: Target | None = None) -> llvm.ModuleRef:
     """The module after LLVM's pipeline for `opt` (0 to 3)."""
-    for vectorized in attempts([text], opt):
+    for vectorized in attempts(opt):
         module = after_passes(text, opt, target, vectorized)
         if not made_anew(module):
             return module
     raise AssertionError("unreachable")
 
 
-def attempts(texts: Sequence[str], opt: int) -> Iterator[Vectorized]:
+def attempts(opt: int) -> Iterator[Vectorized]:
     """What may become vectors, until no load is `made_anew`."""
-    for vectorized in ATTEMPTS if opt >= 2 else (NOTHING,):
-        yield replace(vectorized, spread=any(SPREAD in text for text in texts))
+    yield from ATTEMPTS if opt >= 2 else (NOTHING,)
     raise AssertionError("LLVM reads memory under masks where nothing is vectorized")
 
 
@@ -320,7 +315,7 @@ def emitted_at_once(texts: Sequence[str], opt: int, target: Target | None) -> li
     reduce the strength of loops is the code emitted after that.
     """
     done: dict[int, bytes | Ready] = {}
-    for vectorized in attempts(texts, opt):
+    for vectorized in attempts(opt):
         left = [k for k in range(len(texts)) if k not in done]
 
         def made(k: int, vectorized: Vectorized = vectorized) -> bytes | Ready | None:

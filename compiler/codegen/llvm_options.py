@@ -24,18 +24,15 @@ class Vectorized:
     anything: bool = True
     branches: bool = True
     """Also loops with branches, under masks."""
-    spread: bool = False
-    """Where a stride turns out to be 1, a sum has the order that it has elsewhere."""
 
     @property
     def options(self) -> dict[str, str]:
-        versions = {"-enable-mem-access-versioning": "false"} if self.spread else {}
         return {
             "-force-ordered-reductions": "true",
             "-force-tail-folding-style": "none",
             "-enable-if-conversion": str(self.branches).lower(),
             "-unswitch-threshold": "1",
-            **versions,
+            "-enable-mem-access-versioning": "false",
         }
 
 
@@ -57,11 +54,12 @@ def options_of(vectorized: Vectorized) -> Generator[None]:
 
     Ordered reductions: the terms of a sum that must stay in order (`total += math.sqrt(v)`) are computed as
     vectors, and added one by one; LLVM itself does so on other CPUs than x86. Tail folding: loops of few
-    trips would be vectorized under masks. Access versioning: see `SPREAD`. Unswitching: a loop with a
-    condition that is the same in each iteration would be written twice; ours have versions of their own
-    (`map_nest`, `hoist_checks`), and what is left is cold. (The same for every target: an option that was set
-    once overrides what LLVM would do for a CPU.) Each takes a while to set: where nothing becomes vectors
-    none is.
+    trips would be vectorized under masks. Access versioning: a loop would be written again for strides of 1,
+    where sums have another order (steps within a budget run on contiguous copies of arrays that are not).
+    Unswitching: a loop with a condition that is the same in each iteration would be written twice; ours have
+    versions of their own (`map_nest`, `hoist_checks`), and what is left is cold. (The same for every target:
+    an option that was set once overrides what LLVM would do for a CPU.) Each takes a while to set: where
+    nothing becomes vectors none is.
     """
     if not vectorized.anything:
         yield

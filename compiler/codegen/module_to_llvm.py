@@ -22,7 +22,6 @@ from .handles import Record
 from .kernel_memory import KernelMemory
 from .kernel_module import IN_STEPS, OTHER, SIZES, WHOLE, KernelText, module_text
 from .kernel_state import LONG, KernelState
-from .llvm_module import SPREAD
 
 
 def kernel_text(
@@ -47,8 +46,6 @@ def kernel_text(
     before, state = private_text(
         private, options, memory, subject, spread=spread, shares=shares, sites=sites
     )
-    if spread:
-        before.append([SPREAD])
     if len(kernels) == 2 or activation.LONGEST in kernels[0].attributes:
         writers = kernels, public[0], before, state, options, subject
         return either_text(*writers, spread=spread, shares=shares, sites=sites)

@@ -25,7 +25,7 @@ from . import one_version, ordered_products
 from .kernel_memory import KernelMemory
 from .kernel_module import KernelText, module_text
 from .kernel_state import KernelState
-from .llvm_module import SPREAD, Target, host
+from .llvm_module import Target, host
 from .llvm_text import FunctionText, Metadata
 from .matmul_to_blas import MatmulWriter, function_name
 from .vector_math import features
@@ -55,8 +55,7 @@ def shared_text(asked: str, target: Target | None) -> tuple[KernelText, list[str
     else:
         name = function_name(how["type"])
         written = MatmulWriter(state, how["type"], name).write()
-    definitions = [[exported(written)], *([[SPREAD]] if how["spread"] else [])]
-    return module_text(state, definitions, (), wide=how["wide"]).beside_library(), [name]
+    return module_text(state, [[exported(written)]], (), wide=how["wide"]).beside_library(), [name]
 
 
 def exported(written: str) -> str:

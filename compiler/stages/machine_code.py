@@ -130,7 +130,7 @@ def machine_code(c: Compilation) -> None:
     from ..codegen.llvm_module import optimize_in_parts
 
     text = c.llvm + c.own_entries
-    libraries = [] if c.beside is None else c.beside.libraries(c.kernel.shared, text)
+    libraries = [] if c.beside is None else c.beside.libraries(c.kernel.shared)
     beside = [one.text for one in libraries]
     code = optimize_in_parts(text, *level_and_target(c), beside)
     for library, made in zip(libraries, code, strict=False):

@@ -287,8 +287,6 @@ def test_options_are_as_they_were():
     before = str(left_to_itself(TAKEN))
     optimized(TAKEN, 3, AVX512)
     assert str(left_to_itself(TAKEN)) == before
-    optimized(f"{TAKEN}\n{llvm_module.SPREAD}\n", 3, AVX512)
-    assert str(left_to_itself(TAKEN)) == before
     set_options(DEFAULTS)
     assert str(left_to_itself(TAKEN)) == before
 
