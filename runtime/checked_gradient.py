@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import failing_pass, keys, memory
+from . import failing_pass, keys, memory, native_code
 from .agreement import EXACT, Floats, GradientError, same
 from .central_differences import LONG_STEPS, STEPS, GradientReport, Slope
 from .cotangents import cotangents_of
@@ -103,7 +103,8 @@ class GradientCheck:
         """The narrowest floats that results are made of, and those of them that the active values move."""
         d = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
         asked = d.arguments_of(self.values), self.overlaps, "vjp", active, d.options, d.era.captures
-        made, moved = d.compiler.precision(d.function, *asked)
+        with native_code.compiling:
+            made, moved = d.compiler.precision(d.function, *asked)
         return FLOATS[made], FLOATS[moved]
 
     def wrt(self, active: Sequence[int]) -> tuple[str, ...]:

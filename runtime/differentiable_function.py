@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import gradients, keys, memory, object_gradients, object_jacobians, object_tangents
+from . import (
+    gradients,
+    keys,
+    memory,
+    native_code,
+    object_gradients,
+    object_jacobians,
+    object_tangents,
+)
 from .foreign_idioms import needs_direction, needs_tangents
 from .function import COUNTED, CompiledFunction
 from .hessian_products import FORWARD_OVER_REVERSE
@@ -334,11 +342,13 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         options = {**d.options, "lanes": batch or 1}
         request = d.function, arguments, overlaps, mode, positions, options, d.era.captures
         if not run:
-            return d.compiler.explain(*request, values)
+            with native_code.compiling:
+                return d.compiler.explain(*request, values)
         if values is None:
             raise ValueError("run=True counts what a call saves: pass the arguments of one")
         counts = self._counted(values, overlaps, positions, COUNTED[plan])
-        return d.compiler.explain(*request, values, counts)
+        with native_code.compiling:
+            return d.compiler.explain(*request, values, counts)
 
     def _counted(
         self, values: tuple[Any, ...], overlaps: keys.Overlaps, active: tuple[int, ...], mode: str

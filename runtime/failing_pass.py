@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from . import native_code
 from .keys import Overlaps, is_generator
 
 if TYPE_CHECKING:
@@ -42,9 +43,9 @@ def pointer(check: Check, arguments: Sequence[str], active: Sequence[int]) -> st
         )
     d = check.function._dispatcher  # pyright: ignore[reportPrivateUsage]
     wrt = () if check.mode == "primal" else tuple(active)
-    path = d.compiler.dump(
-        d.function, tuple(arguments), check.overlaps, check.mode, wrt, d.options, d.era.captures
-    )
+    asked = tuple(arguments), check.overlaps, check.mode, wrt, d.options, d.era.captures
+    with native_code.compiling:
+        path = d.compiler.dump(d.function, *asked)
     inputs = f"{path.removesuffix('.mlir')}.npz"
     save: Any = np.savez  # whose stub takes names for its options
     save(inputs, **dict(_leaves(check.names, check.values)))

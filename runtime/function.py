@@ -22,6 +22,7 @@ from . import (
     gradients,
     keys,
     memory,
+    native_code,
     objects,
     pickles,
     rules,
@@ -177,9 +178,10 @@ class CompiledFunction(Generic[P, R]):
         options = {**d.options, "long": int(latest and wrt is None and self._latest_is_long())}
         asked = d.function, arguments, overlaps, mode, positions, options, d.era.captures
         values = None if latest else d.values_of(*args, **kwargs)
-        if stage in (PAGE, FRAME):
-            return d.compiler.page(*asked, values, stage == FRAME)
-        return d.compiler.stage(stage, *asked, values)
+        with native_code.compiling:
+            if stage in (PAGE, FRAME):
+                return d.compiler.page(*asked, values, stage == FRAME)
+            return d.compiler.stage(stage, *asked, values)
 
     def _looking(self, look: Callable[[], Any]) -> Any:
         """`look()`, once more where the function turns out to return objects: then it is one of parts."""

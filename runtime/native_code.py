@@ -14,7 +14,7 @@ import numpy as np
 from . import disk_cache
 
 compiling = threading.RLock()
-"""Held while anything compiles or loads: LLVM and the compiler serve one thread at a time."""
+"""Held while anything compiles, loads or is inspected: LLVM and the compiler serve one thread at a time."""
 
 if hasattr(os, "register_at_fork"):
     # No thread of ours is inside LLVM when the process forks, so the child may use it.

@@ -17,10 +17,16 @@ from .footprint import Dimension, Footprints, Point, Range, Region
 
 
 def part_of_map(footprints: Footprints, op: array.MapOp, memref: SSAValue) -> Region | None:
-    """What a map touches of an array that it goes through, if it is such a part, each element once."""
+    """What a map touches of an array that it goes through, if it is such a part, each element once.
+
+    (Along an axis with steps of 0 it goes through one again and again.)
+    """
     points = [Range(Affine(), footprints.subscripts.affine(n), 1) for n in op.extents]
     region = footprints.through_views(memref, [*points])
-    return region if region.exact and all(map(is_whole, region.dimensions)) else None
+    axes = sum(isinstance(dimension, Range) for dimension in region.dimensions)
+    if not region.exact or axes != len(points):
+        return None
+    return region if all(map(is_whole, region.dimensions)) else None
 
 
 def is_whole(dimension: Dimension) -> bool:
@@ -50,7 +56,10 @@ def bounds_of(dimension: Dimension) -> tuple[Affine, Affine]:
 
 
 def is_made_of(whole: Region, parts: Sequence[Region]) -> bool:
-    """Whether the parts follow each other along one axis, from the beginning of `whole` to its end."""
+    """Whether the parts follow each other along one axis, from the beginning of `whole` to its end.
+
+    (No part has fewer elements than none: what a view has along an axis is so much, or clamped.)
+    """
     axes = {axis for part in parts for axis in axes_apart(whole, part)}
     if len(axes) != 1:
         return False

@@ -1,9 +1,9 @@
 """LLVM in several threads at once: each has modules of its own, with their contexts and target machines.
 
 llvmlite lets one thread at a time into LLVM, by a lock around every function of its library. LLVM itself asks
-for less: threads may share no context and no target machine. So the two calls that take the time go without
-that lock while threads work. (Options are LLVM's as a whole: what is at work is waited for before one is set
-that it reads.)
+for less: threads may share no context and no target machine. So our threads make the two calls that take the
+time without that lock; other users of llvmlite take it as before. (Options are LLVM's as a whole: what is at
+work is waited for before one is set that it reads.)
 
 What stands in the line is done by the threads, and by the caller that waits for it. A thread ends with the
 line.
@@ -16,7 +16,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from llvmlite.binding import ffi
@@ -103,10 +103,13 @@ def at_once(work: Callable[[Given], Made], given: Iterable[Given]) -> list[Made]
     line.extend(tasks)
     start(count - 1)
     complete()
-    errors = [task for task in tasks if not isinstance(task.error, Dropped | None)]
-    if errors:
+    failures = (task for task in tasks if not isinstance(task.error, Dropped | None))
+    first = next(failures, None)
+    if first is not None:
+        for task in failures:
+            task.error = None
         tasks.clear()
-        errors[0].result()
+        first.result()
     return [task.result() for task in tasks]
 
 
@@ -119,11 +122,12 @@ def start(count: int) -> None:
     others[:] = [thread for thread in others if thread.is_alive()]
     for _ in range(count - len(others)):
         thread = threading.Thread(target=work_off, name="mutad-llvm")
+        others.append(thread)  # first: a Ctrl-C leaves none that nobody waits for
         try:
             thread.start()
         except RuntimeError:
+            others.remove(thread)
             return
-        others.append(thread)
 
 
 def work_off() -> None:
@@ -139,11 +143,19 @@ def complete() -> None:
     LLVM cannot be stopped, and its options must stay as they are until it ends: a Ctrl-C that comes meanwhile
     is raised then.
     """
-    work_off()
+    try:
+        work_off()
+    finally:
+        wait()
+
+
+def wait() -> None:
+    """Wait for the threads."""
     interrupt: KeyboardInterrupt | None = None
     while others:
         try:
-            others[-1].join()
+            with suppress(RuntimeError):  # a Ctrl-C came before it was started
+                others[-1].join()
             others.pop()
         except KeyboardInterrupt as error:
             interrupt = error
@@ -168,32 +180,48 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-class Entered:
-    """How many are in `without_lock`, and the locks meanwhile."""
+class Inside(threading.local):
+    """How often this thread is in `without_lock`."""
 
     count = 0
-    locks: tuple[Any, ...] = ()
-    alone = threading.Lock()
+
+
+inside = Inside()
+
+
+class LockOfOthers:
+    """Stands on a call in the place of llvmlite's lock: all take that but the threads `inside`."""
+
+    def __init__(self, lock: Any) -> None:
+        self.lock = lock
+
+    def __enter__(self) -> None:
+        if not inside.count:
+            self.lock.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        if not inside.count:
+            self.lock.__exit__(*error)
+
+
+@functools.cache
+def let_ours_pass() -> None:
+    """Once a process."""
+    for name in LONG_CALLS:
+        call = getattr(ffi.lib, name)
+        call._lock = LockOfOthers(call._lock)
 
 
 @contextmanager
 def without_lock() -> Generator[None]:
-    """Meanwhile the long calls wait for no other thread's call."""
-    calls: list[Any] = [getattr(ffi.lib, name) for name in LONG_CALLS]
-    with Entered.alone:
-        if Entered.count == 0:
-            Entered.locks = tuple(call._lock for call in calls)
-            for call in calls:
-                call._lock = nullcontext()
-        Entered.count += 1
+    """In here the long calls of this thread wait for no other thread's call."""
+    let_ours_pass()
+    before = inside.count
     try:
+        inside.count = before + 1
         yield
     finally:
-        with Entered.alone:
-            Entered.count -= 1
-            if Entered.count == 0:
-                for call, lock in zip(calls, Entered.locks, strict=True):
-                    call._lock = lock
+        inside.count = before
 
 
 class CacheOfThread(Generic[Asked, Made]):

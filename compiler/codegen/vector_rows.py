@@ -120,12 +120,16 @@ class Body:
         inputs = [a for a in body.args if a in varies]
         ops = [op for op in body.ops if not op.results or op.results[0] in varies]
         used = dict.fromkeys(v for op in ops for v in op.operands)
-        outer = [v for v in used if v not in varies]
+        # Constants stay such: a quotient by one is a product.
+        numbers = [v for v in used if isinstance(v.owner, arith.ConstantOp)]
+        outer = [v for v in used if v not in varies and v not in numbers]
         types = [*(wide(a.type, width) for a in inputs), *(v.type for v in outer)]
         block = Block(arg_types=types)
         known: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=False))
         for value, argument in zip(outer, block.args[len(inputs) :], strict=True):
             known[value] = in_all_lanes(block, argument, width)
+        for value in numbers:
+            known[value] = in_all_lanes(block, value, width)
         for op in ops[:-1]:
             made = type(op).create(
                 operands=[known[v] for v in op.operands],

@@ -174,3 +174,30 @@ func.func @kept_where_a_sum_reads_the_memory(%s : memref<?xf64>, %v : memref<?xf
   }
   func.return
 }
+
+// A part with steps of 0 is one element, which is added to again and again.
+// CHECK-LABEL: @kept_where_a_step_is_zero
+// CHECK:         kinds ["store"]
+// CHECK:         array.map(%n) {{.*}} outs(%head : {{.*}}) kinds ["add"]
+// CHECK:         array.map(%m) {{.*}} outs(%tail : {{.*}}) kinds ["add"]
+func.func @kept_where_a_step_is_zero(%s : memref<?xf64>, %v : memref<?xf64>) {
+  %zero = arith.constant 0.0 : f64
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %s, %c0 : memref<?xf64>
+  %m = arith.subi %n, %c1 : index
+  array.map(%n) outs(%s : memref<?xf64>) kinds ["store"] {
+    array.yield %zero : f64
+  }
+  %head = array.view %s[%c0] dims [0] extents(%n) steps(%c0) : memref<?xf64> -> memref<?xf64, strided<[?]>>
+  %tail = array.view %s[%c1] dims [0] extents(%m) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%n) ins(%v : memref<?xf64>) outs(%head : memref<?xf64, strided<[?]>>) kinds ["add"] {
+  ^bb0(%x : f64):
+    array.yield %x : f64
+  }
+  array.map(%m) ins(%v : memref<?xf64>) outs(%tail : memref<?xf64, strided<[1]>>) kinds ["add"] {
+  ^bb0(%y : f64):
+    array.yield %y : f64
+  }
+  func.return
+}

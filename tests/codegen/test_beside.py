@@ -11,8 +11,8 @@ import pytest
 import mutad
 from mutad.compiler import beside, pipeline
 from mutad.compiler.codegen import llvm_module, llvm_options, llvm_threads, module_parts
-from mutad.compiler.codegen.llvm_threads import LONG_CALLS, begun, completed, ffi
-from mutad.runtime import entry_code
+from mutad.compiler.codegen.llvm_threads import begun, completed
+from mutad.runtime import entry_code, native_code
 
 
 def product(a, b):
@@ -147,7 +147,30 @@ def assert_nothing_is_at_work() -> None:
     assert not llvm_threads.line
     assert not any(thread.name == "mutad-llvm" for thread in threading.enumerate())
     assert llvm_options.Reduction.by_llvm
-    assert all("nullcontext" not in repr(getattr(ffi.lib, name)._lock) for name in LONG_CALLS)
+    assert not llvm_threads.inside.count
+
+
+@pytest.mark.parametrize("look", ["inspect", "explain", "check_gradient"])
+def test_who_looks_waits_for_who_compiles(look: str) -> None:
+    compiled = mutad.compile(product, grad=True, cache=False)
+    compiled.grad(*arguments(), wrt="a")
+    done = threading.Event()
+
+    def looks() -> None:
+        if look == "check_gradient":
+            mutad.check_gradient(compiled, *arguments())
+        elif look == "explain":
+            compiled.explain(*arguments())
+        else:
+            compiled.inspect("frontend", *arguments())
+        done.set()
+
+    thread = threading.Thread(target=looks)
+    with native_code.compiling:
+        thread.start()
+        assert not done.wait(0.3)
+    thread.join()
+    assert done.is_set()
 
 
 # Tasks. ----------------------------------------------------------------------------------------------

@@ -30,6 +30,11 @@ def of_functions(x: Array, y: Array) -> Any:
     return (np.exp(x) * y).sum() + np.log1p(y * y).sum()
 
 
+def of_quotients(x: Array, y: Array) -> Any:
+    """The adjoint has quotients by numbers, too."""
+    return (np.sin(0.7 * y) / 7.0 * x).sum() + (x / 3.0).sum()
+
+
 def of_choices(x: Array, y: Array) -> Any:
     return np.where(x > y, x / (1.0 + y * y), np.abs(y)).sum()
 
@@ -52,7 +57,7 @@ def updated(x: Array, y: Array) -> Any:
     return total + (z * z).sum()
 
 
-FUNCTIONS = (of_products, of_functions, of_choices, of_rows, updated)
+FUNCTIONS = (of_products, of_functions, of_quotients, of_choices, of_rows, updated)
 
 
 def arguments(f: Callable[..., Any], n: int, dtype: Any = np.float64) -> tuple[Any, ...]:

@@ -286,8 +286,44 @@ def test_a_system_without_threads_for_us(processors, monkeypatch) -> None:
     assert at_once(abs, [-1, -2, -3]) == [1, 2, 3]
 
 
-def test_the_lock_is_back() -> None:
-    locks = [getattr(ffi.lib, name)._lock for name in LONG_CALLS]
-    with without_lock():
-        assert all(getattr(ffi.lib, name)._lock not in locks for name in LONG_CALLS)
-    assert [getattr(ffi.lib, name)._lock for name in LONG_CALLS] == locks
+def test_other_users_of_llvmlite_take_its_lock() -> None:
+    def passes() -> bool:
+        with getattr(ffi.lib, LONG_CALLS[0])._lock:
+            passed.set()
+            return passed.is_set()
+
+    passed = threading.Event()
+    other = threading.Thread(target=passes)
+    with without_lock(), ffi.lib._lock:
+        other.start()
+        assert not passed.wait(0.1)
+    other.join()
+    assert passed.is_set()
+
+
+def test_ours_do_not(processors) -> None:
+    passed = threading.Event()
+
+    def passes(k: int) -> None:
+        with getattr(ffi.lib, LONG_CALLS[k])._lock:
+            passed.wait(10)
+
+    def holds(k: int) -> bool:
+        if k == 2:
+            passed.set()
+        else:
+            passes(k)
+        return passed.is_set()
+
+    assert at_once(holds, range(3)) == [True] * 3
+
+
+def test_a_ctrl_c_before_a_thread_is_started(processors, monkeypatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(KeyboardInterrupt), llvm_threads.completed():
+        at_once(abs, [-1, -2, -3])
+    assert not llvm_threads.others
+    assert not llvm_threads.line

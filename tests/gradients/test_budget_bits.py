@@ -137,6 +137,16 @@ def small_products(a: Array, x: Array, steps: int) -> float:
     return (x * x).sum()
 
 
+def beside_the_transpose(a: Array, y: Array, steps: int) -> float:
+    """A sum of elements of which some lie apart: how far, a step knows less of."""
+    s = 0.5
+    for _ in range(steps):
+        s += 0.1 * (a.T * a).sum()
+        y *= 0.3 * s
+        a[:] = np.tanh(a) * 0.9
+    return s + (a * a).sum() + (y * y).sum()
+
+
 def handed_numbers(u: Array, c: Array, steps: int) -> float:
     """A number that steps of steps read, and the function before and after them."""
     total = 0.0
@@ -187,6 +197,11 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
     (spread, (CHANCE.uniform(0.2, 0.9, 77)[::-1], CHANCE.uniform(0.2, 0.9, 77), 9), ("x", "w")),
     (spread, (every_second(CHANCE.uniform(0.2, 0.9, 77)), CHANCE.uniform(0.2, 0.9, 77), 9), ("x",)),
     (orthogonal_columns, (transposed(CHANCE.normal(size=(45, 13)) / 3), 5), ("a",)),
+    (
+        beside_the_transpose,
+        (CHANCE.normal(size=(41, 41)) / 4, CHANCE.normal(size=41), 6),
+        ("a", "y"),
+    ),
     (
         small_products,
         (every_second(CHANCE.normal(size=(20, 20)) / 3), CHANCE.normal(size=20), 5),
