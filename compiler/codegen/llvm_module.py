@@ -23,7 +23,7 @@ import llvmlite.binding as llvm
 from llvmlite import __version__ as llvmlite_version
 
 from .llvm_options import Vectorized, options_of, reduction, set_reduction
-from .llvm_threads import CacheOfThread, Task, at_once, begun
+from .llvm_threads import CacheOfThread, Task, Rest, at_once, begun
 from .module_parts import parts_of
 from .strength_reduction import reduced
 from .vector_width import IN_WIDE_VECTORS, WIDE
@@ -323,7 +323,7 @@ def emitted_at_once(texts: Sequence[str], opt: int, target: Target | None) -> li
             if made_anew(module):
                 return None
             one = in_strength(module, texts[k], opt, target)
-            return one if one.reduces else object_of(opt, target, one)
+            return one if one.reduces else Rest(partial(object_of, opt, target, one))
 
         with options_of(vectorized), reduction(by_llvm=False):
             found = zip(left, at_once(made, left), strict=True)

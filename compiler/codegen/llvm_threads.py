@@ -17,6 +17,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from llvmlite.binding import ffi
@@ -26,6 +27,13 @@ Made = TypeVar("Made")
 Asked = ParamSpec("Asked")
 
 LONG_CALLS = ("LLVMPY_RunNewModulePassManager", "LLVMPY_TargetMachineEmitToMemory")
+
+
+@dataclass(frozen=True)
+class Rest(Generic[Made]):
+    """What is left of work that any thread may go on with."""
+
+    work: Callable[[], Made]
 
 
 class Task(Generic[Made]):
@@ -42,9 +50,15 @@ class Task(Generic[Made]):
         self.error: BaseException | None = None
 
     def run(self) -> None:
+        """One step; what is left of it stands in the line again."""
         assert self.work is not None
         try:
-            self.made = self.work()
+            made = self.work()
+            if isinstance(made, Rest):
+                self.work = made.work
+                line.append(self)
+                return
+            self.made = made
         except BaseException as error:
             self.error = error
         self.work = None
@@ -85,9 +99,6 @@ def at_once(work: Callable[[Given], Made], given: Iterable[Given]) -> list[Made]
     Raises what `work` raised of the first that failed, when all threads have ended.
     """
     all_given = list(given)
-    count = min(len(all_given), processors())
-    if count < 2:
-        return [work(one) for one in all_given]
     failed: list[bool] = []
 
     def unless_failed(one: Given) -> Made:
@@ -101,7 +112,7 @@ def at_once(work: Callable[[Given], Made], given: Iterable[Given]) -> list[Made]
 
     tasks = [Task(functools.partial(unless_failed, one)) for one in all_given]
     line.extend(tasks)
-    start(count - 1)
+    start(min(len(tasks), processors()) - 1)
     complete()
     failures = (task for task in tasks if not isinstance(task.error, Dropped | None))
     first = next(failures, None)
