@@ -23,7 +23,7 @@ import llvmlite.binding as llvm
 from llvmlite import __version__ as llvmlite_version
 
 from .llvm_options import Vectorized, options_of, reduction, set_reduction
-from .llvm_threads import CacheOfThread, Task, Rest, at_once, begun
+from .llvm_threads import CacheOfThread, Rest, Task, at_once, begun
 from .module_parts import parts_of
 from .strength_reduction import reduced
 from .vector_width import IN_WIDE_VECTORS, WIDE
@@ -309,16 +309,19 @@ def optimize_in_parts(
 
 
 def emitted_at_once(texts: Sequence[str], opt: int, target: Target | None) -> list[bytes]:
-    """The object code of modules, each made in a thread.
+    """The object code of modules, made in threads.
 
-    A thread goes all the way with a module, with options that hold for all of it. Only where LLVM is to
-    reduce the strength of loops is the code emitted after that.
+    A module is optimized in one step and emitted in another, so that all threads end at about the same time.
+    Options hold for both steps. Only where LLVM is to reduce the strength of loops is the code emitted when
+    all else is done.
     """
     done: dict[int, bytes | Ready] = {}
     for vectorized in attempts(opt):
         left = [k for k in range(len(texts)) if k not in done]
 
-        def made(k: int, vectorized: Vectorized = vectorized) -> bytes | Ready | None:
+        def made(
+            k: int, vectorized: Vectorized = vectorized
+        ) -> Rest[bytes | Ready | None] | Ready | None:
             module = run_passes(texts[k], opt, target, vectorized)
             if made_anew(module):
                 return None

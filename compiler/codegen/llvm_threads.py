@@ -24,16 +24,17 @@ from llvmlite.binding import ffi
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
+Left = TypeVar("Left", covariant=True)
 Asked = ParamSpec("Asked")
 
 LONG_CALLS = ("LLVMPY_RunNewModulePassManager", "LLVMPY_TargetMachineEmitToMemory")
 
 
 @dataclass(frozen=True)
-class Rest(Generic[Made]):
-    """What is left of work that any thread may go on with."""
+class Rest(Generic[Left]):
+    """The next step of a task, which any thread may do: it stands at the end of the line."""
 
-    work: Callable[[], Made]
+    work: Callable[[], Left]
 
 
 class Task(Generic[Made]):
@@ -45,12 +46,12 @@ class Task(Generic[Made]):
 
     made: Made
 
-    def __init__(self, work: Callable[[], Made]) -> None:
-        self.work: Callable[[], Made] | None = work
+    def __init__(self, work: Callable[[], Made | Rest[Made]]) -> None:
+        self.work: Callable[[], Made | Rest[Made]] | None = work
         self.error: BaseException | None = None
 
     def run(self) -> None:
-        """One step; what is left of it stands in the line again."""
+        """Do one step."""
         assert self.work is not None
         try:
             made = self.work()
@@ -93,7 +94,7 @@ def begun(work: Callable[[], Made]) -> Task[Made]:
     return task
 
 
-def at_once(work: Callable[[Given], Made], given: Iterable[Given]) -> list[Made]:
+def at_once(work: Callable[[Given], Made | Rest[Made]], given: Iterable[Given]) -> list[Made]:
     """What `work` makes of each, in their order: in as many threads as the process has processors.
 
     Raises what `work` raised of the first that failed, when all threads have ended.
@@ -101,7 +102,7 @@ def at_once(work: Callable[[Given], Made], given: Iterable[Given]) -> list[Made]
     all_given = list(given)
     failed: list[bool] = []
 
-    def unless_failed(one: Given) -> Made:
+    def unless_failed(one: Given) -> Made | Rest[Made]:
         if failed:
             raise Dropped
         try:
@@ -110,7 +111,7 @@ def at_once(work: Callable[[Given], Made], given: Iterable[Given]) -> list[Made]
             failed.append(True)
             raise
 
-    tasks = [Task(functools.partial(unless_failed, one)) for one in all_given]
+    tasks = [Task[Made](functools.partial(unless_failed, one)) for one in all_given]
     line.extend(tasks)
     start(min(len(tasks), processors()) - 1)
     complete()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import os
 import re
 import sys
@@ -15,7 +17,7 @@ import pytest
 from mutad import compile
 from mutad.compiler.codegen import llvm_threads, module_parts
 from mutad.compiler.codegen.llvm_module import machine_of, optimize_in_parts
-from mutad.compiler.codegen.llvm_threads import LONG_CALLS, at_once, ffi, without_lock
+from mutad.compiler.codegen.llvm_threads import LONG_CALLS, Rest, at_once, ffi, without_lock
 from mutad.compiler.codegen.module_parts import DEFINITION, parts_of
 
 LOOP = """
@@ -268,6 +270,59 @@ def test_the_first_error_is_raised_when_all_have_ended(processors) -> None:
     with pytest.raises(ValueError, match="1"):
         at_once(work, range(3))
     assert ended == [0]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_second_steps_stand_at_the_end_of_the_line(monkeypatch, count: int) -> None:
+    monkeypatch.setattr(llvm_threads, "processors", lambda: count)
+    steps: list[tuple[str, int]] = []
+
+    def first(k: int) -> Rest[int]:
+        steps.append(("first", k))
+        return Rest(functools.partial(second, k))
+
+    def second(k: int) -> int:
+        steps.append(("second", k))
+        return 10 * k
+
+    assert at_once(first, range(4)) == [0, 10, 20, 30]
+    assert len(steps) == 8
+    if count == 1:
+        assert steps == [(step, k) for step in ("first", "second") for k in range(4)]
+
+
+def test_another_thread_may_do_the_second_step(monkeypatch) -> None:
+    monkeypatch.setattr(llvm_threads, "processors", lambda: 2)
+    second_begun, third_begun, first_done = (threading.Event() for _ in range(3))
+
+    def first(k: int) -> Rest[tuple[int, int]]:
+        if k == 0:
+            assert second_begun.wait(10)
+        if k == 1:  # in another thread
+            second_begun.set()
+            assert third_begun.wait(10)
+        if k == 2:  # the thread of 0 is here
+            third_begun.set()
+            assert first_done.wait(10)
+        return Rest(functools.partial(second, k, threading.get_ident()))
+
+    def second(k: int, before: int) -> tuple[int, int]:
+        if k == 0:
+            first_done.set()
+        return before, threading.get_ident()
+
+    before, after = at_once(first, range(3))[0]
+    assert before != after
+
+
+def test_an_error_in_the_second_step_is_raised(processors) -> None:
+    def first(k: int) -> Rest[int]:
+        return Rest(functools.partial(operator.floordiv, 6, k))
+
+    with pytest.raises(ZeroDivisionError):
+        at_once(first, [1, 0, 2, 3])
+    assert not llvm_threads.line
+    assert not llvm_threads.others
 
 
 def test_no_thread_for_one_processor_or_one_module(monkeypatch) -> None:
