@@ -10,6 +10,8 @@ from .llvm_text import FunctionText
 
 NAME = re.compile(r"(%|^)[A-Za-z_]\w*\.(\d+)", re.MULTILINE)
 """An SSA name, or a label."""
+PARAMETER = re.compile(r"%p\.\d+")
+"""What `Outlined.given` names."""
 
 
 class Outlined:
@@ -61,7 +63,7 @@ class Outlined:
         body = self.inside.text.text()
         leaves = "ret i32" in body
         result = "i32" if leaves else "void"
-        used = {found[0] for found in NAME.finditer(body)}
+        used = set(PARAMETER.findall(body))
         given = {typed: own for typed, own in self.parameters.items() if own in used}
         shown = [
             f"{pointers if type_ == 'ptr' else type_} {own}" for (type_, _), own in given.items()

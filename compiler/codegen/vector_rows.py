@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from xdsl.dialects import arith, math, vector
 from xdsl.dialects.builtin import Float32Type, Float64Type, VectorType, i1
@@ -153,6 +154,7 @@ def in_all_lanes(block: Block, value: SSAValue, width: int) -> SSAValue:
     return made.results[0]
 
 
+@cache  # xDSL takes as long to make a type as to write a line
 def wide(type_: Attribute, width: int) -> VectorType:
     return VectorType(type_, [width])
 
