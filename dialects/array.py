@@ -303,6 +303,8 @@ class MapOp(IRDLOperation):
 
 ENTRY_EQUAL = "mutad: extents differ that the entry has found equal"
 """The message of a check that the entry of the function has made of its arguments: it holds anywhere."""
+IN_ITERATIONS = "in_iterations"
+"""The attribute of such a check that holds in the iterations of the loops around it, not beside them."""
 
 
 @irdl_op_definition

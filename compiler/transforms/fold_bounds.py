@@ -43,7 +43,9 @@ fused for good, which compare extents by identity.
 
 The remainder of a division by a positive number (`k % max(n, 1)`: where `np.roll` cuts) is one of these
 numbers, whatever is divided, and its bounds are known outside of loops, too. Of a slice whose ends count from
-the front in each iteration nothing asks whether they count from the back.
+the front in each iteration nothing asks whether they count from the back. A check that the entry has made
+(`array.ENTRY_EQUAL`) of such numbers holds in iterations alone from then on, and says so: `max(n - 1, 0)` is
+not `n - 1` where the loop over `n` has no iteration.
 
 Kept: what depends on integers that are no counters, extents or remainders, which may wrap around; what is
 outside of loops where there are no remainders; and branches that always raise.
@@ -56,7 +58,7 @@ from typing import TypeGuard
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import BoolAttr, IndexType, ModuleOp
+from xdsl.dialects.builtin import BoolAttr, IndexType, ModuleOp, UnitAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -133,6 +135,7 @@ class Bounds:
         if below_zero and is_exact(number) and self._at_most(NOTHING, number, op):
             known = arith.ConstantOp(BoolAttr.from_bool(False))
             known.location = op.location
+            mark_checks(op)
             Rewriter.replace_op(op, known)
 
     def _value(self, op: Operation, known: Known, inside: bool) -> tuple[Affine, SSAValue]:
@@ -143,6 +146,7 @@ class Bounds:
             return Affine.of(value), value
         if inside and is_clamp(op) and (taken := self._taken(op)) is not None:
             form, value = self.forms.affine(taken), taken
+            mark_checks(op)
         return form, known.get(form, value)
 
     def _taken(self, op: Operation) -> SSAValue | None:
@@ -168,6 +172,22 @@ NUMBERS = (
     *(arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.MinSIOp, arith.MaxSIOp),
     array.FloorModOp,
 )
+
+
+def mark_checks(op: Operation) -> None:
+    """Say of what the entry has found of a number that from now on it holds in iterations alone."""
+    work, seen = [op], set[Operation]()
+    while work:
+        for use in (use for result in work.pop().results for use in result.uses):
+            user = use.operation
+            if isinstance(user, array.RaiseIfOp) and user.message.data == array.ENTRY_EQUAL:
+                user.attributes[array.IN_ITERATIONS] = UnitAttr()
+            elif isinstance(user, (*NUMBERS, *TESTS)) and user not in seen:
+                seen.add(user)
+                work.append(user)
+
+
+TESTS = arith.CmpiOp, arith.OrIOp, arith.AndIOp, arith.SelectOp
 
 
 def is_number(op: Operation) -> bool:

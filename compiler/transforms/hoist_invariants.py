@@ -28,7 +28,8 @@ After::
     }
 
 So do checks that the entry has made (`array.ENTRY_EQUAL`), which never raise: what they compare is equal in
-the blocks around the loop as well, and a loop without exits may be reordered.
+the blocks around the loop as well, and a loop without exits may be reordered. Of one that holds in iterations
+alone (`array.IN_ITERATIONS`) the same is asked where the loop has any.
 
 Kept inside: loads, anything that may raise or trap (the loop may not run at all), and what stands
 in an `scf.if`.
@@ -41,9 +42,10 @@ from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator, NoMemoryEffect
 
 from ...dialects import array
@@ -88,6 +90,20 @@ def hoist_from(loop: array.LoopOp, *, divisions: bool = False) -> None:
                 if movable and all(is_from_outside(v, loop) for v in op.operands):
                     op.detach()
                     block.insert_op_before(op, loop)
+                    if array.IN_ITERATIONS in op.attributes and loop.count is not None:
+                        require_iterations(op, loop.count)
+
+
+def require_iterations(check: Operation, count: SSAValue) -> None:
+    """Let a check before a loop find nothing where the loop has no iteration."""
+    assert isinstance(check, array.RaiseIfOp)
+    zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
+    runs = arith.CmpiOp(count, zero.result, "sgt")
+    both = arith.AndIOp(check.condition, runs.result)
+    for op in (zero, runs, both):
+        op.location = check.location
+    Rewriter.insert_op((zero, runs, both), InsertPoint.before(check))
+    check.operands[0] = both.result
 
 
 def is_movable(op: Operation) -> bool:

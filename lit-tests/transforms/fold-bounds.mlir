@@ -238,3 +238,28 @@ func.func @signs_of_counters(%a : memref<?xf64>, %b : memref<?xf64>) {
   }
   func.return
 }
+
+// `max(n - 1, 0)` is `n - 1` in iterations alone: a check of it holds there, and says so.
+// CHECK-LABEL: @checks_of_narrowed_numbers_hold_in_iterations
+// CHECK:         array.loop
+// CHECK-NEXT:      %less = arith.addi %n, %cm1
+// CHECK-NEXT:      %differ = arith.cmpi ne, %less, %m
+// CHECK-NEXT:      array.raise_if %differ, {{.*}} {in_iterations}
+// CHECK-NEXT:      %other = arith.cmpi ne, %n, %m
+// CHECK-NEXT:      array.raise_if %other, "SystemError", "mutad: extents differ that the entry has found equal"{{$}}
+func.func @checks_of_narrowed_numbers_hold_in_iterations(%x : f64, %a : memref<?xf64>, %m : index) {
+  %c0 = arith.constant 0 : index
+  %cm1 = arith.constant -1 : index
+  %n = memref.dim %a, %c0 : memref<?xf64>
+  %trips = array.loop %i to %n do {
+    %less = arith.addi %n, %cm1 : index
+    %extent = arith.maxsi %less, %c0 : index
+    %differ = arith.cmpi ne, %extent, %m : index
+    array.raise_if %differ, "SystemError", "mutad: extents differ that the entry has found equal"
+    %other = arith.cmpi ne, %n, %m : index
+    array.raise_if %other, "SystemError", "mutad: extents differ that the entry has found equal"
+    memref.store %x, %a[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}

@@ -122,3 +122,22 @@ func.func @kept_where_another_exception_is_raised(%x : f64, %a : memref<?xf64>, 
   }
   func.return
 }
+
+// What holds in iterations alone is asked where there are any: `n - 1` is no extent where `n` is 0.
+// CHECK-LABEL: @checks_of_iterations_ask_whether_there_are_any
+// CHECK:         %differ = arith.cmpi ne, %less, %m
+// CHECK:         [[RUNS:%.*]] = arith.cmpi sgt, %n, {{.*}}
+// CHECK-NEXT:    [[BOTH:%.*]] = arith.andi %differ, [[RUNS]]
+// CHECK-NEXT:    array.raise_if [[BOTH]]
+// CHECK:         array.loop
+func.func @checks_of_iterations_ask_whether_there_are_any(%x : f64, %a : memref<?xf64>, %n : index, %m : index) {
+  %cm1 = arith.constant -1 : index
+  %trips = array.loop %i to %n do {
+    %less = arith.addi %n, %cm1 : index
+    %differ = arith.cmpi ne, %less, %m : index
+    array.raise_if %differ, "SystemError", "mutad: extents differ that the entry has found equal" {in_iterations}
+    memref.store %x, %a[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}

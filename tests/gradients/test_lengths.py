@@ -54,7 +54,21 @@ def either_way(x, y, a):
     return (z * z).sum() + (w**2).sum()
 
 
-PROGRAMS = (update_and_dot, whole_arrays_between, stores_to_an_argument, either_way)
+def slices_in_iterations(x, y, a):
+    """Of no elements no iteration says how long a slice is."""
+    for _ in range(min(x.size, 4)):
+        x[1:] += a * y[:-1]
+        x *= 0.5
+    return (x * x).sum()
+
+
+PROGRAMS = (
+    update_and_dot,
+    whole_arrays_between,
+    stores_to_an_argument,
+    either_way,
+    slices_in_iterations,
+)
 CODE: dict[Any, CompiledFunction] = {f: compile(f, grad=True, opt=1) for f in PROGRAMS}
 SAVING: dict[Any, CompiledFunction] = {
     f: compile(f, grad=True, opt=1, saves="all") for f in PROGRAMS
