@@ -221,7 +221,7 @@ class Backward:
         return any(
             isinstance(op, array.MapOp) and op.parent is self.loop.body.block and goes_both_ways(op)
             for view in self.moved
-            if isinstance(view, array.ViewOp) and not self.is_short(view)
+            if isinstance(view, array.ViewOp) and is_backward(view) and not self.is_short(view)
             for op in self.users(view)
         )
 

@@ -490,3 +490,29 @@ func.func @kept_in_loops_of_loops(%r : memref<?xf64>, %y : memref<?xf64>, %n : i
   }
   func.return
 }
+
+// One element of it is a view without an axis.
+// CHECK-LABEL: @kept_where_a_view_is_one_element
+// CHECK-NOT:     _reversed
+func.func @kept_where_a_view_is_one_element(%r : memref<?xf64>, %y : memref<?xf64>, %n : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %cm1 = arith.constant -1 : index
+  %trips = array.loop %k to %n do {
+    %m = arith.addi %k, %c1 : index
+    %from = array.view %r[%k] dims [0] extents(%m) steps(%cm1) : memref<?xf64> -> memref<?xf64, strided<[-1]>>
+    %to = array.view %y[%c0] dims [0] extents(%m) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%m) ins(%from : memref<?xf64, strided<[-1]>>) outs(%to : memref<?xf64, strided<[1]>>) kinds ["add"] {
+    ^bb0(%e : f64):
+      array.yield %e : f64
+    }
+    %one = array.view %r[%k] dims [] extents() steps() : memref<?xf64> -> memref<f64, strided<[]>>
+    %first = array.view %y[%c0] dims [] extents() steps() : memref<?xf64> -> memref<f64, strided<[]>>
+    array.map() ins(%one : memref<f64, strided<[]>>) outs(%first : memref<f64, strided<[]>>) kinds ["store"] {
+    ^bb0(%v : f64):
+      array.yield %v : f64
+    }
+    array.yield
+  }
+  func.return
+}
