@@ -30,7 +30,6 @@ from .alias_scopes import AliasScopes
 from .array_to_loops import lower_map
 from .batched_calls import Batch, write_batch
 from .checks_to_llvm import CHECK_OPS
-from .cold_copies import RAISING, write_apart
 from .debug_info import DebugInfo, Subject, around
 from .debug_variables import described
 from .dense_to_llvm import DENSE_OPS
@@ -50,6 +49,7 @@ from .llvm_text import ALIGNED, FunctionText, Metadata
 from .loops_to_llvm import LoopWriter, is_in_loop
 from .matmul_to_blas import lower_matmul
 from .memory_to_llvm import MEMORY_OPS
+from .nests_apart import RAISING, OpCounts, write_apart
 from .outlined_maps import OutlinedMap, has_many_maps
 from .parallel_maps import axes_of, parallel_map
 from .polls import spend_map
@@ -113,6 +113,7 @@ class KernelWriter(LoopWriter):
             state.text.tag = state.debug.start
         self.state = state
         self.text = state.text
+        self.counts = OpCounts()
         self.subscripts = Subscripts()
         self.may_version = True
         self.outlines = has_many_maps(function)

@@ -29,7 +29,6 @@ from ..analysis.nest_proofs import NestProofs, all_of, has_whole_array_work
 from ..rules import is_whole_array
 from ..rules.math import is_transcendental
 from .batched_calls import Batch, batches_of
-from .cold_copies import CHECKED, SMALL, write_apart
 from .entries.conditions import EntryConditions
 from .kernel_state import Descriptor, KernelState, memory_type
 from .leaf_loops import (
@@ -44,6 +43,7 @@ from .leaf_loops import (
 from .llvm_text import FunctionText, integer
 from .map_nest import combine, identity
 from .memory_to_llvm import RUNTIME_MEMORY, place_in_memory, support_call, takes_scratch
+from .nests_apart import CHECKED, FAST, SMALL, OpCounts, is_in_huge_loop, write_apart
 from .parallel_loops import independent_loop, parallel_loop
 from .polls import poll, poll_every, poll_if, poll_when_spent, spend_trips
 from .unguarded_runs import Run, emit_run, may_be_vector_code, runs_of
@@ -67,8 +67,9 @@ class LoopWriter(ABC):
     """Whether a nest may still be written twice."""
     parallel: bool
     """Whether what is written now may go to threads: not what one of them runs."""
-    copies_apart = True
-    """Whether copies that seldom run may be functions of their own."""
+    counts: OpCounts
+    nests_apart = True
+    """Whether nests may be functions of their own."""
 
     @abstractmethod
     def emit(self, op: Operation) -> None:
@@ -110,6 +111,14 @@ class LoopWriter(ABC):
         return rebuilt(first, fields)
 
     def loop(self, op: array.LoopOp) -> None:
+        """A loop, in a function of its own where that around it is huge."""
+        if self.parallel or not is_in_huge_loop(op, self.counts):
+            self.versions(op)
+        else:
+            attributes = CHECKED if self.state.scalar_only else FAST
+            write_apart(self, op, attributes, lambda: self.versions(op))
+
+    def versions(self, op: array.LoopOp) -> None:
         """A loop, in two versions where its checks can be decided on entry."""
         if array.SMALL in op.attributes:
             self.checked_loop(op, SMALL)

@@ -190,7 +190,7 @@ CALL = re.compile(r"call [^@]*@(kernel[-\w.$]*|backward[-\w.$]*)\((.*)\)")
 LOCAL = re.compile(r"%[-\w.$]+")
 STEP = re.compile(r"(%\S+) = getelementptr [^%]*(%[-\w.$]+)")
 KNOWN_USE = re.compile(
-    r"= (?:alloca|load|getelementptr) |store |call [^@]*@(?:llvm\.|mutad_tape_|kernel|backward|map_|cold_)"
+    r"= (?:alloca|load|getelementptr) |store |call [^@]*@(?:llvm\.|mutad_tape_|kernel|backward|map_|nest_)"
 )
 """Ways to use the address of a variable after which no one else knows it."""
 STORED = re.compile(r"store ptr (%[-\w.$]+),")

@@ -8,7 +8,8 @@ little. Where an iteration ends and the tank is empty, the kernel asks, and fill
     br i1 (%left < 0), label %ask, label %on      ask: call i32 @mutad_poll(ptr %ctx), fuel = 32768
 
 The fuel is a stack slot, a register for LLVM. It is empty when the function begins: a private function asks
-once in each call, since the loop that calls it may do nothing else.
+once in each call, since the loop that calls it may do nothing else. (Nests that are functions of their own,
+see `nests_apart`, go on with the fuel of the kernel.)
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class DeviceOptions:
 class DeviceWriter(KernelWriter):
     """Writes one kernel."""
 
-    copies_apart = False
+    nests_apart = False
 
     def __init__(
         self, function: func.FuncOp, options: CodegenOptions, beside: KernelState | None

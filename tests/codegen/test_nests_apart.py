@@ -1,4 +1,4 @@
-"""Copies of nests that seldom run are functions of their own, and compute what they did in place."""
+"""Nests that are functions of their own compute what they do in place."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 import numpy as np
 import pytest
 
+import mutad
+from mutad.compiler.codegen import nests_apart
 from mutad.compiler.codegen.llvm_module import optimized_ir
 
 SUM = """
@@ -65,7 +67,7 @@ func.func @f(%u : memref<?xf64>, %m : index, %far : i1) -> f64 {
 
 
 def functions(text: str, attribute: str) -> int:
-    return len(re.findall(rf"^define internal .*@cold_\d+\(.*\b{attribute}\b", text, re.MULTILINE))
+    return len(re.findall(rf"^define internal .*@nest_\d+\(.*\b{attribute}\b", text, re.MULTILINE))
 
 
 @pytest.mark.parametrize("low", [0, 3, -4])
@@ -121,3 +123,97 @@ def test_what_may_be_one_of_two_variables_stays_where_it_is(compile_kernel) -> N
     ).replace("load %s[]", "load %p[]", 1)
     text = compile_kernel(chosen).kernel.text
     assert functions(text, "optnone") == 0
+
+
+# Nests in a huge loop. -------------------------------------------------------------------------------
+
+
+def sweeps(u, v, steps):
+    total = 0.0
+    for _ in range(steps):
+        for i in range(1, u.shape[0]):
+            u[i] = u[i] * np.sin(v[i]) + 0.5 * u[i - 1]
+            total += u[i] * v[i]
+        for i in range(v.shape[0] - 1):
+            v[i] += 0.1 * u[i + 1] * v[i] + 1e-3 * total
+        total *= 0.5
+    return total + (u * v).sum()
+
+
+def swaps(u, v, steps):
+    for _ in range(steps):
+        for _ in range(3):
+            for i in range(1, u.shape[0] - 1):
+                v[i] = u[i - 1] * u[i + 1] + 0.5 * v[i] * u[i]
+            u, v = v, u
+    return (u * v).sum()
+
+
+def reads(u, at, steps):
+    total = 0.0
+    for _ in range(steps):
+        for i in range(at.shape[0]):
+            total += u[at[i]] * u[i]
+            u[i] = 0.5 * total + u[at[i]]
+    return total
+
+
+@pytest.fixture
+def all_huge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nests_apart, "HUGE", 10)
+
+
+def both() -> tuple[np.ndarray, np.ndarray]:
+    return np.linspace(0.1, 1.0, 40), np.linspace(0.5, 1.5, 40)
+
+
+def fast_nests(f, *args, **how) -> int:
+    text = mutad.compile(f, grad=True, cache=False, **how).inspect("llvm", *args, wrt="u")
+    return len(
+        re.findall(
+            r"^define internal .*@nest_\d+\(.*noinline nounwind alignstack", text, re.MULTILINE
+        )
+    )
+
+
+@pytest.mark.parametrize("f", [sweeps, swaps])
+def test_a_nest_apart_computes_what_it_does_in_place(monkeypatch, f) -> None:
+    found = []
+    for huge in (nests_apart.HUGE, 10):
+        monkeypatch.setattr(nests_apart, "HUGE", huge)
+        u, v = both()
+        value, slopes = mutad.compile(f, grad=True, cache=False).value_and_grad(
+            u, v, 4, wrt=("u", "v")
+        )
+        found.append((value, *(x.tobytes() for x in (*slopes, u, v))))
+        assert (fast_nests(f, *both(), 4) > 0) == (huge == 10)
+    assert found[0] == found[1]
+
+
+def test_it_goes_on_with_the_fuel_of_the_kernel(all_huge) -> None:
+    text = mutad.compile(sweeps, grad=True, cache=False).inspect("llvm", *both(), 4)
+    heads = re.findall(r"^define internal .*@nest_\d+\(.*\n(?:.*\n)*?}", text, re.MULTILINE)
+    assert heads
+    assert any("%fuel" in head for head in heads)
+    assert not any(re.search(r"%fuel\S* = alloca", head) for head in heads)
+
+
+def test_threads_share_nests_out_in_place(all_huge) -> None:
+    assert fast_nests(sweeps, *both(), 4, parallel=True) == 0
+
+
+def test_few_ops_stay_in_place(all_huge, monkeypatch) -> None:
+    monkeypatch.setattr(nests_apart, "LEAST", 10_000)
+    assert fast_nests(sweeps, *both(), 4) == 0
+
+
+def test_what_is_raised_in_a_nest_apart_comes_out(all_huge) -> None:
+    u, at = both()[0], np.arange(40)
+    at[30] = 99
+    expected = u.copy()
+    with pytest.raises(IndexError) as told:
+        reads(expected, at, 2)
+    compiled = mutad.compile(reads, grad=True, cache=False)
+    with pytest.raises(IndexError, match=re.escape(str(told.value))):
+        compiled(u, at, 2)
+    np.testing.assert_array_equal(u, expected)

@@ -1,12 +1,15 @@
-"""Copies of loop nests that seldom run are functions of their own.
+"""Loop nests that are functions of their own.
 
-A nest whose checks are hoisted stands there twice: as it was written, for the arguments with which it raises,
-and without its checks. LLVM's time for a function grows faster than the function, so the copy is one of its
-own, and what surely raises is not optimized at all::
+LLVM's time for a function grows faster than the function. Two kinds of nests are taken out of it:
 
-    br i1 %bad, label %raising, label %merge      define internal i32 @cold_0(ptr %ctx, ptr %x, i64 %n)
+- Copies that seldom run. A nest whose checks are hoisted stands there twice: as it was written, for the
+  arguments with which it raises, and without its checks. What surely raises is not optimized at all::
+
+    br i1 %bad, label %raising, label %merge      define internal i32 @nest_0(ptr %ctx, ptr %x, i64 %n)
     raising:                                          cold noinline optnone { ... }
-      %status = call i32 @cold_0(...)
+      %status = call i32 @nest_0(...)
+
+- Nests in a loop that is huge (`is_in_huge_loop`), say forty loops over a grid in a loop over time.
 
 Variables stay registers: the function gets a copy of each, which it may change, and the kernel reads it back.
 (LLVM has a variable in a register only if no function knows where it is.)
@@ -26,9 +29,10 @@ from ...dialects.within import every_op
 from ..analysis.carried_cells import cell_of, is_cell
 from .checks_to_llvm import CHECK_OPS
 from .kernel_state import Descriptor, KernelState, memory_type, value_type
-from .llvm_text import SLOT
+from .llvm_text import ALIGNED, SLOT
 from .outlined import Outlined
 from .parallel_regions import OnDemand
+from .polls import fuel
 from .scalars_to_llvm import SCALAR_OPS
 
 RAISING = "cold noinline optnone nounwind"
@@ -37,11 +41,17 @@ CHECKED = "noinline optsize nounwind"
 """What may raise: compiled to be small."""
 SMALL = "noinline nounwind"
 """What runs where arrays are small."""
+FAST = f"noinline nounwind {ALIGNED}"
+"""What is part of a huge loop."""
+HUGE = 600
+"""Ops of a loop above which the nests in it are functions: about 3000 lines."""
+LEAST = 12
+"""Ops of such a nest: fewer take LLVM less than a call of them."""
 
 ALLOWED = (
     *(array.LoopOp, array.YieldOp, array.ConditionOp, array.ViewOp, array.CollapseOp),
     *(array.StrideOp, array.OverlapOp, scf.IfOp, scf.YieldOp, vector.LoadOp, vector.StoreOp),
-    *(memref.LoadOp, memref.StoreOp, memref.AllocaOp, memref.DimOp, memref.CastOp),
+    *(memref.LoadOp, memref.StoreOp, memref.AllocaOp, memref.DimOp, memref.CastOp, array.AllocOp),
 )
 """Beside scalar ops and checks, what may stand in a function of its own."""
 
@@ -50,7 +60,7 @@ class CopyWriter(Protocol):
     """Who writes the kernel."""
 
     state: KernelState
-    copies_apart: bool
+    nests_apart: bool
 
     def within(self, state: KernelState, write: Callable[[], None]) -> None:
         """Write into another state."""
@@ -60,12 +70,28 @@ def write_apart(
     writer: CopyWriter, op: Operation, attributes: str, write: Callable[[], None]
 ) -> None:
     """What `write` writes of `op` as a function and its call; in place where that cannot be."""
-    if not writer.copies_apart or not may_stand_apart(writer.state, op):
+    if not writer.nests_apart or not may_stand_apart(writer.state, op):
         write()
         return
-    made = ColdCopy(writer.state, op)
+    made = NestApart(writer.state, op)
     writer.within(made.inside, write)
     made.call(attributes)
+
+
+class OpCounts(dict[Operation, int]):
+    """How many ops are in an op, itself included."""
+
+    def __missing__(self, op: Operation) -> int:
+        self[op] = len(every_op(op))
+        return self[op]
+
+
+def is_in_huge_loop(op: array.LoopOp, counts: OpCounts) -> bool:
+    """Whether the loop around a nest is so large that LLVM is to see the nest alone."""
+    around = op.parent_op()
+    while around is not None and not isinstance(around, array.LoopOp):
+        around = around.parent_op()
+    return around is not None and counts[around] > HUGE and counts[op] >= LEAST
 
 
 def may_stand_apart(state: KernelState, op: Operation) -> bool:
@@ -94,17 +120,19 @@ def may_be_handed_in(state: KernelState, value: SSAValue) -> bool:
     return cell_of(value) is not None or not any(map(is_cell, state.alias.roots(value)))
 
 
-class ColdCopy(Outlined):
+class NestApart(Outlined):
     """The function of a nest."""
 
     def __init__(self, outer: KernelState, op: Operation) -> None:
-        super().__init__(outer, f"cold_{len(outer.functions)}")
+        super().__init__(outer, f"nest_{len(outer.functions)}")
         outer.functions[self.name] = ""  # the name is taken
         self.inside.scalars = OnDemand(outer.scalars, self.scalar)
         self.inside.memrefs = OnDemand(outer.memrefs, self.memref)
         self.inside.group = ""
         self.copies: dict[str, tuple[str, str]] = {}
         """By the address of a variable, that of its copy, and the type."""
+        if outer.memory.polls:
+            self.inside.text.fuel = self.parameter("ptr", self.copy(fuel(outer), "i64"))
         if self.inside.debug is not None:
             self.inside.text.tag = self.inside.debug.at(op.location) or self.inside.debug.start
 
@@ -115,20 +143,25 @@ class ColdCopy(Outlined):
         given = self.outer.memrefs[value]
         if cell_of(value) is None:
             return self.descriptor(given)
-        if given.pointer not in self.copies:
-            type_ = memory_type(given.element)
-            self.copies[given.pointer] = self.outer.text.alloca(type_, "copy"), type_
-        copy, _ = self.copies[given.pointer]
+        copy = self.copy(given.pointer, memory_type(given.element))
         return self.descriptor(Descriptor(copy, given.extents, given.strides, given.element))
+
+    def copy(self, variable: str, type_: str) -> str:
+        """The address of a variable's copy."""
+        if variable not in self.copies:
+            self.copies[variable] = self.outer.text.alloca(type_, "copy"), type_
+        return self.copies[variable][0]
 
     def call(self, attributes: str) -> None:
         """Add the function to the module, and call it here."""
         definition, call = self.definition(attributes, "ptr captures(none)")
         self.outer.functions[self.name] = definition
-        for variable, (copy, type_) in self.copies.items():
+        given = call.replace(")", ",")
+        used = {v: c for v, c in self.copies.items() if f"ptr {c[0]}," in given}
+        for variable, (copy, type_) in used.items():
             self.move(type_, variable, copy)
         self.write_call(call)
-        for variable, (copy, type_) in self.copies.items():
+        for variable, (copy, type_) in used.items():
             self.move(type_, copy, variable)
 
     def move(self, type_: str, source: str, target: str) -> None:
