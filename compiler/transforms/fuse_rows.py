@@ -76,7 +76,9 @@ window, in which its own rows begin at an `origin`.
 
 A temporary shrinks where all its uses are in the loop. Its row is in the buffer from the first time that it
 may be touched to the last; after each step the rows that are still to be read move to the front. Nothing is
-promised of what a fresh array holds, so each element that is read was written in the loop.
+promised of what a fresh array holds, so each element that is read was written in the loop. Where a step has
+one row, and rows are touched in two steps, nothing moves: rows r and r + 2 are at one place, and are never
+there at one time. A map that looks at both rows of a buffer needs them side by side, and in order.
 
 Ops between the maps run before them all if they touch nothing that the maps write, else behind them all, if
 nothing up to there needs them. Maps before and behind those with temporaries come along where they go over
@@ -103,13 +105,15 @@ from ...dialects import array
 from ..rules.builders import element_of, transfer
 from .fold_constants import is_nonnegative
 from .memory_effects import functions
-from .rolling_buffers import Rolled, is_temporary, worthwhile
-from .row_runs import Analyses, Run, runs_of
+from .rolling_buffers import LINE, Rolled, is_temporary, worthwhile
+from .row_runs import Analyses, Run, reach_of, runs_of, uses_of
 
 BLOCK = 1024
 """The numbers of an array that one step works on, where rows are shorter: they stay in the first cache."""
 CACHED = 1 << 17
 """The numbers that all buffers hold together (a MB), unless the rows that are read later are more."""
+NEAR = 1 << 12
+"""The numbers that a step touches, of all arrays together (32 kB), where it costs little to do few rows."""
 SMALL = 1 << 13
 """Arrays of fewer numbers are in the first cache as a whole."""
 PART = 1024
@@ -139,7 +143,7 @@ def fuse_in(function: func.FuncOp, blocks: Sequence[Block]) -> None:
         for run in list(runs_of(block, analyses)):
             found = worthwhile(run, analyses)
             if found is not None:
-                FusedRows(*found).emit()
+                FusedRows(*found, found[0].rows_held(analyses)).emit()
 
 
 @dataclass(frozen=True)
@@ -155,9 +159,15 @@ class Rows:
 class FusedRows:
     """Writes the loop of a run in the place of its last map."""
 
-    def __init__(self, run: Run, temporaries: Sequence[Rolled]) -> None:
+    def __init__(
+        self, run: Run, temporaries: Sequence[Rolled], held: tuple[int, int] | None = None
+    ) -> None:
         self.run = run
         self.rolled = temporaries
+        self.held = held
+        """What `Run.rows_held` says, where a step is to be no larger than the first cache."""
+        self.single: SSAValue | None = None
+        """Whether a step has one row, so that buffers of two rows take turns; None where they never do."""
         self.last: Operation = run.maps[-1]
         self.body = Block(arg_types=[IndexType()])
         self.inside = False
@@ -176,6 +186,8 @@ class FusedRows:
             if op.extents[0] not in counts:
                 counts[op.extents[0]] = self.count_of(op)
         rows, steps = self.sizes(counts)
+        if self.may_take_turns():
+            self.single = self.put(arith.CmpiOp(rows, self.number(1), "eq"))
         kept = [(one, self.buffer(one, rows)) for one in self.rolled]
         step = self.body.args[0]
         step.name_hint = "step"
@@ -198,6 +210,19 @@ class FusedRows:
             Rewriter.erase_op(op)
         for one in self.rolled:
             erase_unused(one.alloc)
+
+    def may_take_turns(self) -> bool:
+        """Whether rows are lines, each is touched in two steps, and a map touches one row at a time."""
+        kept = [one for one in self.rolled if one.more]
+        operands = {operand for one in kept for operand in one.starts}
+        reach = (
+            reach_of(op, use)
+            for op in self.run.maps
+            for use in uses_of(op)
+            if use.operand in operands
+        )
+        lines = all(one.more == 1 and len(one.alloc.extents) == 2 for one in kept)
+        return bool(kept) and lines and not any(reach)
 
     def put_behind(self, loop: array.LoopOp) -> None:
         """Move the ops that wait for the maps behind the loop."""
@@ -263,6 +288,8 @@ class FusedRows:
         else:
             rows = self.put(array.FloorDivOp(self.number(BLOCK // lanes // self.together), length))
             rows = self.put(arith.MaxSIOp(rows, self.fitting(length, lanes, behind)))
+            if self.held is not None and self.may_take_turns():
+                rows = self.put(arith.MinSIOp(rows, self.near(self.held, length, lanes)))
             size, small = self.put(arith.MuliOp(length, all_)), SMALL
         whole = self.put(arith.CmpiOp(size, self.number(small // lanes), "slt"))
         rows = self.put(arith.SelectOp(whole, all_, rows))
@@ -282,6 +309,14 @@ class FusedRows:
         share = self.number(CACHED // lanes // len(self.rolled))
         fit = self.put(array.FloorDivOp(share, length))
         return self.put(arith.MinSIOp(fit, self.number(4 * behind)))
+
+    def near(self, held: tuple[int, int], length: SSAValue, lanes: int) -> SSAValue:
+        """The rows of a step for which all that it touches stays in the first cache, from the first map to
+        the last, and for the next step; at least 1."""
+        arrays, between = held
+        fit = self.put(array.FloorDivOp(self.number(NEAR // lanes), length))
+        fit = self.put(array.FloorDivOp(self.more(fit, -between), self.number(max(arrays, 1))))
+        return self.put(arith.MaxSIOp(fit, self.number(1)))
 
     def lanes(self) -> int:
         """How many numbers an element has: of several tangents it has one for each."""
@@ -373,6 +408,10 @@ class FusedRows:
                 row = self.number(one.starts[operand] + one.back)
                 if rows.low is not rows.first:
                     row = self.put(arith.AddiOp(self.put(arith.SubiOp(rows.low, rows.first)), row))
+                if one.more and self.single is not None:
+                    turn = self.more(rows.low, one.starts[operand])
+                    turn = self.put(arith.RemSIOp(turn, self.number(one.more + 1)))
+                    row = self.put(arith.SelectOp(self.single, turn, row))
                 there = self.rows_of(buffer, row, [rows.count, *one.alloc.extents[1:]])
                 self.parts[key] = self.through(operand, one, there, rows.count)
         return self.parts[key]
@@ -394,10 +433,20 @@ class FusedRows:
             one.more
         ):  # certainly not negative: else the buffer would not leave a loop around this one
             held = self.put(arith.MaxSIOp(self.more(rows, one.more), self.number(1)))
-        alloc = array.AllocOp([held, *one.alloc.extents[1:]], element)
+        inner = [*one.alloc.extents[1:]]
+        if one.more and self.single is not None:
+            inner[-1] = self.put(arith.SelectOp(self.single, self.lines(inner[-1]), inner[-1]))
+        alloc = array.AllocOp([held, *inner], element)
         made = self.put(alloc, one.alloc.memref.name_hint)
         self.buffers |= dict.fromkeys(one.starts, (one, made))
         return made
+
+    def lines(self, columns: SSAValue) -> SSAValue:
+        """So many columns that a row of doubles begins at a line of the cache, an odd number of lines behind
+        the one before: rows do not compete for the same places."""
+        lines = self.put(array.FloorDivOp(self.more(columns, LINE - 1), self.number(LINE)))
+        odd = self.put(arith.OrIOp(lines, self.number(1)))
+        return self.put(arith.MuliOp(odd, self.number(LINE)))
 
     def through(self, operand: SSAValue, one: Rolled, rows: SSAValue, count: SSAValue) -> SSAValue:
         """The view of a temporary that a map took, of some rows of its buffer."""
@@ -413,7 +462,10 @@ class FusedRows:
 
     def slide(self, one: Rolled, buffer: SSAValue, rows: SSAValue) -> None:
         """Keep the last rows of the buffer for the next step."""
-        extents = [self.number(one.more), *one.alloc.extents[1:]]
+        more = self.number(one.more)
+        if self.single is not None:
+            more = self.put(arith.SelectOp(self.single, self.number(0), more))
+        extents = [more, *one.alloc.extents[1:]]
         old = self.rows_of(buffer, rows, extents)
         moved = transfer(old, self.rows_of(buffer, self.number(0), extents), extents)
         self.add(moved)

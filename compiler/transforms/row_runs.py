@@ -18,6 +18,7 @@ from ..analysis.alias import AliasAnalysis
 from ..analysis.dependence import Dependence
 from ..analysis.views import strip_casts
 from ..rules import Access
+from ..rules.rule import rank_of
 from .memory_effects import Effects, MemoryEffects
 from .unify_extents import equalities
 
@@ -78,6 +79,15 @@ class Analyses:
                 if held is operand:
                     return Walk(operand, axis, start, step)
                 operand = held
+
+    def fixed_places(self, operand: SSAValue) -> tuple[tuple[int, Affine], ...]:
+        """Where an operand is along the axes that it does not have: at which version of a tape, say."""
+        found: list[tuple[int, Affine]] = []
+        while isinstance(owner := strip_casts(operand).owner, array.ViewOp):
+            fixed = sorted({*range(len(owner.offsets))} - {*owner.source_dims})
+            found += [(d, self.affine(owner.offsets[d])) for d in fixed]
+            operand = owner.source
+        return tuple(found)
 
     def walks_alike(self, a: SSAValue, b: SSAValue) -> bool:
         """Whether rows go the same way through the same memory."""
@@ -144,6 +154,24 @@ class Run:
         shifts = self.shifts[first : last + 1]
         shifts = [s - min(shifts) for s in shifts]
         return Run(self.maps[first : last + 1], shifts, waiting=self.waiting)
+
+    def rows_held(self, analyses: Analyses) -> tuple[int, int]:
+        """How many arrays of the largest rank the maps walk along, and how many rows more than a block has
+        lie between the first and the last that it touches, of all of them together."""
+        rank = max(len(m.extents) for m in self.maps)
+        spans: dict[object, list[int]] = {}
+        for op, shift in zip(self.maps, self.shifts, strict=True):
+            for use in uses_of(op):
+                walk = analyses.walk(use.operand)
+                if walk is None or rank_of(use.operand) < rank:
+                    continue
+                start = walk.start
+                rest = start - Affine(constant=start.constant)
+                place = analyses.fixed_places(use.operand)
+                last = start.constant // walk.step - shift
+                span = spans.setdefault((walk.base, walk.axis, walk.step, rest, place), [])
+                span += [last, last - reach_of(op, use)]
+        return len(spans), sum(max(span) - min(span) for span in spans.values())
 
     def admits(self, op: array.MapOp, analyses: Analyses) -> int | None:
         """The shift of one more map; None where it cannot join."""

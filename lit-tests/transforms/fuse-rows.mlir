@@ -91,6 +91,153 @@ func.func @rows_that_are_read_late_stay_in_the_buffer(%n : index, %m : index, %u
   func.return
 }
 
+// Rows of three arrays, two more of %u than a step has, and one of the others: as many as a first cache holds. In
+// steps of one row the two rows of the buffer take turns, and none is moved; each begins at a line of the cache.
+// CHECK-LABEL: @single_rows_take_turns
+// CHECK:         %[[HELD:.*]] = arith.constant 4096 : index
+// CHECK-NEXT:    %[[FIT:.*]] = array.floordiv %[[HELD]], %[[LENGTH:.*]] : index
+// CHECK-NEXT:    %[[BETWEEN:.*]] = arith.constant -4 : index
+// CHECK-NEXT:    %[[LEFT:.*]] = arith.addi %[[FIT]], %[[BETWEEN]]
+// CHECK-NEXT:    %[[ARRAYS:.*]] = arith.constant 3 : index
+// CHECK-NEXT:    %[[EACH:.*]] = array.floordiv %[[LEFT]], %[[ARRAYS]]
+// CHECK-NEXT:    %[[NEAR:.*]] = arith.maxsi %[[EACH]], %c1
+// CHECK-NEXT:    arith.minsi %{{.*}}, %[[NEAR]]
+// CHECK:         %[[SINGLE:.*]] = arith.cmpi eq, %rows, %c1
+// CHECK:         %[[ODD:.*]] = arith.ori %{{.*}}, %c1
+// CHECK-NEXT:    %[[WIDE:.*]] = arith.muli %[[ODD]], %{{.*}}
+// CHECK-NEXT:    %[[COLUMNS:.*]] = arith.select %[[SINGLE]], %[[WIDE]], %m
+// CHECK-NEXT:    %t = array.alloc(%{{.*}}, %[[COLUMNS]])
+// CHECK:           %[[TURN:.*]] = arith.remsi %first, %c2
+// CHECK-NEXT:      %[[ROW:.*]] = arith.select %[[SINGLE]], %[[TURN]], %c1
+// CHECK-NEXT:      %t_1 = array.view %t[%[[ROW]], %c0] {{.*}} extents(%count, %m)
+// CHECK:           %[[BACK:.*]] = arith.subi %[[LOW:.*]], %first
+// CHECK-NEXT:      %[[BEHIND:.*]] = arith.addi %[[BACK]], %c1
+// CHECK-NEXT:      %[[TURN:.*]] = arith.remsi %[[LOW]], %c2
+// CHECK-NEXT:      arith.select %[[SINGLE]], %[[TURN]], %[[BEHIND]]
+// CHECK:           %[[MOVED:.*]] = arith.select %[[SINGLE]], %c0, %c1
+// CHECK:           array.map(%[[MOVED]], %m)
+func.func @single_rows_take_turns(%u : memref<?x?xf64>, %k : memref<?x?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %above = array.view %u[%c0, %c0] dims [0, 1] extents(%n, %m) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  %here = array.view %u[%c1, %c0] dims [0, 1] extents(%n, %m) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  %below = array.view %u[%c2, %c0] dims [0, 1] extents(%n, %m) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  %t = array.alloc(%n, %m) : memref<?x?xf64>
+  array.map(%n, %m) ins(%above, %below, %k : memref<?x?xf64, strided<[?, 1]>>, memref<?x?xf64, strided<[?, 1]>>, memref<?x?xf64>) outs(%t : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%a : f64, %b : f64, %f : f64):
+    %s = arith.addf %a, %b : f64
+    %g = arith.mulf %s, %f : f64
+    array.yield %g : f64
+  }
+  array.map(%n, %m) ins(%t, %k : memref<?x?xf64>, memref<?x?xf64>) outs(%here : memref<?x?xf64, strided<[?, 1]>>) kinds ["store"] {
+  ^bb0(%e : f64, %f : f64):
+    %g = arith.mulf %e, %f : f64
+    array.yield %g : f64
+  }
+  func.return
+}
+
+// A row of each of two versions on a tape is not the same row.
+// CHECK-LABEL: @versions_are_arrays_of_their_own
+// CHECK:         %[[ARRAYS:.*]] = arith.constant 4 : index
+// CHECK:         arith.constant -1 : index
+// CHECK:         array.floordiv %{{.*}}, %[[ARRAYS]]
+func.func @versions_are_arrays_of_their_own(%versions : memref<?x?x?xf64>, %u : memref<?x?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = array.view %versions[%c0, %c0, %c0] dims [1, 2] extents(%n, %m) steps(%c1, %c1) : memref<?x?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  %other = array.view %versions[%c1, %c0, %c0] dims [1, 2] extents(%n, %m) steps(%c1, %c1) : memref<?x?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  %above = array.view %u[%c0, %c0] dims [0, 1] extents(%n, %m) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  %here = array.view %u[%c1, %c0] dims [0, 1] extents(%n, %m) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  %t = array.alloc(%n, %m) : memref<?x?xf64>
+  array.map(%n, %m) ins(%above, %one, %other : memref<?x?xf64, strided<[?, 1]>>, memref<?x?xf64, strided<[?, 1]>>, memref<?x?xf64, strided<[?, 1]>>) outs(%t : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%a : f64, %b : f64, %c : f64):
+    %s = arith.addf %a, %b : f64
+    %d = arith.addf %s, %c : f64
+    array.yield %d : f64
+  }
+  array.map(%n, %m) ins(%t : memref<?x?xf64>) outs(%here : memref<?x?xf64, strided<[?, 1]>>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return
+}
+
+// A map that looks at two rows of the buffer at once needs them side by side. They are moved, so a step is not smaller.
+// CHECK-LABEL: @rows_that_are_read_together_take_no_turns
+// CHECK-NOT:     arith.constant 4096
+// CHECK:         %t = array.alloc(%{{.*}}, %m)
+// CHECK-NOT:     arith.remsi
+// CHECK:           array.map(%c1, %m) ins(%t_3 {{.*}} outs(%t_4
+// CHECK-NOT:     arith.remsi
+// CHECK:         func.return
+func.func @rows_that_are_read_together_take_no_turns(%n : index, %m : index, %s : memref<?x?xf64>, %x : memref<?x?xf64>) {
+  %c1 = arith.constant 1 : index
+  %more = arith.addi %n, %c1 : index
+  %t = array.alloc(%n, %m) : memref<?x?xf64>
+  array.map(%n, %m) ins(%x : memref<?x?xf64>) outs(%t : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%bar : f64):
+    array.yield %bar : f64
+  }
+  array.map(%more, %m) ins(%t, %t : memref<?x?xf64>, memref<?x?xf64>) outs(%s : memref<?x?xf64>) kinds ["add"] window(%n, %m) shifts [0, 0, 1, 0] zeros [0, 1] {
+  ^bb0(%a : f64, %b : f64):
+    %d = arith.addf %a, %b : f64
+    array.yield %d : f64
+  }
+  func.return
+}
+
+// Rows of which a later map reads the one before, too, are needed for three steps.
+// CHECK-LABEL: @rows_that_are_needed_longer_take_no_turns
+// CHECK-NOT:     arith.constant 4096
+// CHECK:         %t = array.alloc(%{{.*}}, %m)
+// CHECK-NOT:     arith.remsi
+// CHECK:         func.return
+func.func @rows_that_are_needed_longer_take_no_turns(%u : memref<?x?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %here = array.view %u[%c0, %c0] dims [0, 1] extents(%n, %m) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  %there = array.view %u[%c2, %c0] dims [0, 1] extents(%n, %m) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  %t = array.alloc(%n, %m) : memref<?x?xf64>
+  array.map(%n, %m) ins(%here : memref<?x?xf64, strided<[?, 1]>>) outs(%t : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  array.map(%n, %m) ins(%t : memref<?x?xf64>) outs(%there : memref<?x?xf64, strided<[?, 1]>>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return
+}
+
+// Planes take no turns: of several rows that one map goes over, each has its ends.
+// CHECK-LABEL: @planes_take_no_turns
+// CHECK-NOT:     arith.constant 4096
+// CHECK:         %t = array.alloc(%{{.*}}, %m, %l)
+// CHECK-NOT:     arith.remsi
+// CHECK:         func.return
+func.func @planes_take_no_turns(%u : memref<?x?x?xf64>, %n : index, %m : index, %l : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %above = array.view %u[%c0, %c0, %c0] dims [0, 1, 2] extents(%n, %m, %l) steps(%c1, %c1, %c1) : memref<?x?x?xf64> -> memref<?x?x?xf64, strided<[?, ?, 1]>>
+  %here = array.view %u[%c1, %c0, %c0] dims [0, 1, 2] extents(%n, %m, %l) steps(%c1, %c1, %c1) : memref<?x?x?xf64> -> memref<?x?x?xf64, strided<[?, ?, 1]>>
+  %below = array.view %u[%c2, %c0, %c0] dims [0, 1, 2] extents(%n, %m, %l) steps(%c1, %c1, %c1) : memref<?x?x?xf64> -> memref<?x?x?xf64, strided<[?, ?, 1]>>
+  %t = array.alloc(%n, %m, %l) : memref<?x?x?xf64>
+  array.map(%n, %m, %l) ins(%above, %below : memref<?x?x?xf64, strided<[?, ?, 1]>>, memref<?x?x?xf64, strided<[?, ?, 1]>>) outs(%t : memref<?x?x?xf64>) kinds ["store"] {
+  ^bb0(%a : f64, %b : f64):
+    %s = arith.addf %a, %b : f64
+    array.yield %s : f64
+  }
+  array.map(%n, %m, %l) ins(%t : memref<?x?x?xf64>) outs(%here : memref<?x?x?xf64, strided<[?, ?, 1]>>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return
+}
+
 // Sums of the rows are read in the rows that they are of; the check of extents may be first.
 // CHECK-LABEL: @sums_of_rows_are_read_at_once
 // CHECK:         array.raise_if

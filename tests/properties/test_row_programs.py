@@ -18,6 +18,7 @@ IN_CI = "0:6"
 def test_rows_that_maps_hand_on(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuse_rows, "BLOCK", (1, 4, 20)[seed % 3])
     monkeypatch.setattr(fuse_rows, "SMALL", 0)
+    monkeypatch.setattr(fuse_rows, "NEAR", (1, 1 << 12, 60)[seed // 2 % 3])
     monkeypatch.setattr(fuse_rows, "CACHED", (1, 1 << 17)[seed // 3 % 2])
     monkeypatch.setattr(fuse_rows, "WIDE", (2, 1000)[seed % 2])
     program = row_program(seed)

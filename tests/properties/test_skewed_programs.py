@@ -37,6 +37,7 @@ def of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("seed", seeds_of("MUTAD_SKEWED", IN_CI))
 def test_steps_that_run_together(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuse_rows, "BLOCK", (1, 20, 60)[seed % 3])
+    monkeypatch.setattr(fuse_rows, "NEAR", (1, 1 << 12, 60)[seed // 2 % 3])
     program = skewed_program(seed)
     options = (("cache", False), ("opt", 1))
     case = GradientCase(program.function(), program.arguments, relative=1e-6, options=options)
@@ -48,6 +49,7 @@ def test_steps_that_run_together(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("seed", seeds_of("MUTAD_SKEWED", IN_CI))
 def test_steps_along_a_tape_that_run_together(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuse_rows, "BLOCK", (4, 80, 240)[seed % 3])
+    monkeypatch.setattr(fuse_rows, "NEAR", (1, 1 << 12, 60)[seed // 2 % 3])
     program = taped_program(seed)
     options = (("cache", False), ("opt", 1))
     case = GradientCase(program.function(), program.arguments, relative=1e-6, options=options)

@@ -19,6 +19,7 @@ def test_gradients_of_stencils(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
     if seed % 2:  # whole arrays, or a few rows at a time
         monkeypatch.setattr(fuse_rows, "BLOCK", (1, 4, 20)[seed % 3])
         monkeypatch.setattr(fuse_rows, "SMALL", 0)
+        monkeypatch.setattr(fuse_rows, "NEAR", (1, 1 << 12, 60)[seed // 2 % 3])
         monkeypatch.setattr(fuse_rows, "CACHED", (1, 1 << 17)[seed // 3 % 2])
     program = stencil_program(seed)
     options = (("cache", False), ("opt", 1))
