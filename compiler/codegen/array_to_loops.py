@@ -28,7 +28,8 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import MemRefType, NoneAttr
+from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import array
 from .gather_maps import Part, lower_gather
@@ -96,7 +97,8 @@ def lower_points(
     )
     beside = outputs_beside(nest, order)
     if not beside:
-        collapse(nest)
+        in_order = order == sorted(order) and extents[1:] == [*map(state.scalar, op.extents[1:])]
+        collapse(nest, {m for m in memrefs if in_order and is_contiguous(m.type)})
     face_forward(nest)
     place_outputs(nest, beside)
     if nest.extents and not is_short(nest.extents[-1]):
@@ -161,10 +163,16 @@ def loop_order(state: KernelState, op: array.MapOp, extents: list[str]) -> list[
     return [a for a in axes if a != inner] + [inner]
 
 
-def collapse(nest: Nest) -> None:
+def is_contiguous(type_: Attribute) -> bool:
+    """Whether a type says that elements lie in the order of their subscripts, without gaps."""
+    return isinstance(type_, MemRefType) and isinstance(type_.layout, NoneAttr)
+
+
+def collapse(nest: Nest, whole: set[SSAValue]) -> None:
     """Merge loops that all operands walk without a gap.
 
-    A sum in a free order is that of rows, or of all elements: which, must not depend on where its terms lie.
+    A sum in a free order is that of rows, or of all elements: which, must not depend on where its terms lie,
+    nor on which of several arrays its extents are read of: those that are `whole` are told by their types.
     """
     text = nest.state.text
     is_sum = any(is_free_sum(o.kind, o.element, o.strides) for o in nest.outputs)
@@ -174,8 +182,9 @@ def collapse(nest: Nest) -> None:
         outer = inner - 1
         flags: list[str] = []
         for o in nest.operands:
-            step = text.mul(nest.extents[inner], o.strides[inner])
-            flags.append(same(nest.state, o.strides[outer], step))
+            if not is_sum or o.memref not in whole:
+                step = text.mul(nest.extents[inner], o.strides[inner])
+                flags.append(same(nest.state, o.strides[outer], step))
         proved = text.both([proved, *dict.fromkeys(flags)])
         if proved == "false" or (is_sum and proved != "true"):
             return

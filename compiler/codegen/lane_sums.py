@@ -14,7 +14,8 @@ it is written as vectors (`vector_rows`). Elsewhere LLVM makes vectors of a loop
 buffer, from which they are added (`map_points`).
 
 In gradients alone, on CPUs with AVX-512: other modules have vectors of a width that is known only when all of
-it is written. Not where rows have few numbers for certain: LLVM writes these out.
+it is written. On those without AVX2, only where elements need not lie side by side (`is_weighed`). Not where
+rows have few numbers for certain: LLVM writes these out.
 """
 
 from __future__ import annotations
@@ -55,13 +56,21 @@ def lanes_of_sums(nest: Nest, count: str) -> int:
     state, found = nest.state, sums_of(nest)
     if not found or state.fastmath or state.scalar_only:
         return 0
-    if not (state.in_vectors and is_wide(state.features)):
+    if not (state.in_vectors and (is_wide(state.features) or is_weighed(nest))):
         return 0
     sizes = {size_of(o.element) for o in found.values()}
     if len(sizes) > 1:
         return 0
     lanes, known = LINE // sizes.pop(), integer(count)
     return lanes if known is None or known >= SIDES * lanes else 0
+
+
+def is_weighed(nest: Nest) -> bool:
+    """Whether LLVM would weigh what else is in the loop, before it makes vectors of it: two numbers that lie
+    apart are hardly worth one."""
+    state = nest.state
+    apart = state.spread or any(o.strides[-1] not in ("0", "1", "-1") for o in nest.operands)
+    return apart and "sse4.2" in state.features and "avx2" not in state.features
 
 
 def sums_of(nest: Nest) -> dict[int, Output]:

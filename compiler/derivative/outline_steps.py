@@ -298,7 +298,8 @@ class Outline:
         return step
 
     def in_cell(self, value: SSAValue) -> SSAValue:
-        """A number in a cell of its own, of which all read it."""
+        """A number in a cell of its own, of which all read it: each operand by itself, since each has a
+        cotangent, the first of which is to be added first."""
         block, users = value_block(value), [use.operation for use in value.uses]
         cell = cell_for(value.type, block, self.loop, f"{value.name_hint or 'value'}_cell")
         store = memref.StoreOp.get(value, cell, [])
@@ -307,8 +308,9 @@ class Outline:
         block.insert_op_after(store, cast(Operation, after))
         for user in dict.fromkeys(users):
             if not is_inside(cast(Block, user.parent), self.entry):
-                read = self.read_of(cell, value, user)
-                user.operands = [read if o is value else o for o in user.operands]
+                for index in reversed(range(len(user.operands))):
+                    if user.operands[index] is value:
+                        user.operands[index] = self.read_of(cell, value, user)
         return cell
 
     # What the body takes from outside.

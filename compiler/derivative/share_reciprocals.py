@@ -22,7 +22,8 @@ that has saved `w`, and divides once, has the same bits. That needs a fused mult
 Where a reciprocal is infinite (of a subnormal number, or of 0), or the root, the quotient need not be: then
 it is NaN here, as is all that a guard would have met, and the call is made anew, with guards (`drop_guards`).
 
-Kept: quotients of vectors; those whose divisor another block, or no other quotient, divides by.
+Kept: quotients of vectors; those whose divisor another block, or no other quotient, divides by: the same
+quotient, written twice, is no other one.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def share_reciprocals(guards: Sequence[Guard], *, fused: bool) -> list[Guard]:
     for (block, _), quotients in groups.items():
         divisor = quotients[0].operands[1]  # now: it may have been a quotient itself
         again = computed_again(block, divisor, known)
-        if len(quotients) + len(again) > 1:
+        if len({q.operands[0] for q in (*again, *quotients)}) > 1:
             Reciprocal(divisor, [*again, *quotients]).emit()
             gone.update(quotients)
     for op in gone:

@@ -76,6 +76,9 @@ An exception must find memory as Python leaves it. Conditions of `array.raise_if
 loop stores are computed first, for the whole block, before it stores anything. Where one holds, the block
 runs as the program has it, and raises where Python would. So do blocks of a few iterations.
 
+The order of additions must not hang on what a step within a budget has saved: where the adjoint adds up, or a
+chain is shortened, the functions of steps do what the gradient does that saves all (`decided_sums`).
+
 Kept: loops that may raise in another way, that branch (but to choose what to load), that hold loops or
 whole-array work, whose ordered part is most of the work, loops over `prange`, and those of recursive
 functions, whose stack is not large. Runs last: analyses and derivatives read the program in its own order.
@@ -108,10 +111,11 @@ from ..analysis.effects import is_private
 from ..analysis.loop_parts import LoopParts
 from ..diagnostics import locate
 from ..rules import evaluates_body
+from .decided_sums import DecidedSums, runs_steps
 from .hoist_checks import Before, is_counted
 from .memory_effects import functions
 from .stage_plan import LEAST, Candidate, Plan, cost, is_given, is_pure, is_value, scalar_ops
-from .undo_shortening import pays_alone, undo_shortening
+from .undo_shortening import is_shortened, pays_alone, undo_shortening
 
 BLOCK = 128
 """Iterations of a block: a power of two."""
@@ -139,13 +143,19 @@ class DistributeLoops(ModulePass):
     """The primal's additions may come in any order, too."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        apart, short = DecidedSums(), DecidedSums()
         for function in functions(op):
             deep = is_private(function) and any(ops_of_kind(function, activation.CallOp))
             alias = AliasAnalysis(function)
             for loop in list(leaves(function.body.block)):
-                one = deep or not distributed(function, loop, alias, self.fastmath)
-                if one and not pays_alone(loop):
-                    undo_shortening(loop)
+                if not deep and distributed(function, loop, alias, self.fastmath, apart):
+                    continue
+                if is_shortened(loop):
+                    place = loop.location
+                    if short.prefers(function, place, wanted=pays_alone(loop)):
+                        short.changed(place)
+                    else:
+                        undo_shortening(loop)
 
 
 def leaves(block: Block) -> Iterator[array.LoopOp]:
@@ -180,7 +190,11 @@ def is_scalar_code(op: Operation) -> bool:
 
 
 def distributed(
-    function: func.FuncOp, loop: array.LoopOp, alias: AliasAnalysis, fastmath: bool
+    function: func.FuncOp,
+    loop: array.LoopOp,
+    alias: AliasAnalysis,
+    fastmath: bool,
+    decided: DecidedSums,
 ) -> bool:
     """Split the loop if that is exact and worth it."""
     assert loop.count is not None
@@ -188,13 +202,17 @@ def distributed(
     if known is not None and known < 2 * FEW:
         return False
     ops = scalar_ops(loop)
-    if len(ops) > LARGE or sum(map(cost, ops)) < LEAST:
+    if len(ops) > LARGE:
+        return False
+    follows = runs_steps(function) and loop.location in decided.places
+    if sum(map(cost, ops)) < LEAST and not follows:
         return False
     cells = roles(loop)
     candidate = Candidate.of(loop, cells)
     dependence = Dependence(function, alias)
     additions = additions_in(loop, alias.may_alias, fastmath)
-    parts = LoopParts(loop, candidate.nodes, dependence, additions, free_sums(cells, fastmath))
+    free = free_sums(cells, fastmath)
+    parts = LoopParts(loop, candidate.nodes, dependence, additions, free)
     if not parts.known:
         return False
     first = parts.closure([op.condition for op in candidate.raising])
@@ -204,8 +222,15 @@ def distributed(
     plan = Plan(candidate, parts, stages)
     if len(plan.buffered) > BUFFERS or plan.words > WORDS:
         return False
-    if not 1 < len(stages) <= STAGES or not plan.worthwhile():
+    if not 1 < len(stages) <= STAGES:
         return False
+    wanted, reordered = plan.worthwhile(), bool(additions or free or is_shortened(loop))
+    if reordered:
+        wanted = decided.prefers(function, loop.location, wanted=wanted)
+    if not wanted:
+        return False
+    if reordered:
+        decided.changed(loop.location)
     Blocks(candidate, plan).write()
     return True
 

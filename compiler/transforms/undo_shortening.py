@@ -19,6 +19,10 @@ def pays_alone(loop: array.LoopOp) -> bool:
     return waits_for_chains(ops) > WORTH * sum(map(cost, ops))
 
 
+def is_shortened(loop: array.LoopOp) -> bool:
+    return any(array.SHORTENED in op.attributes for op in scalar_ops(loop))
+
+
 def undo_shortening(loop: array.LoopOp) -> None:
     """Put the program's own value in the place of each that a shortened chain computes."""
     shortened = [op for op in scalar_ops(loop) if array.SHORTENED in op.attributes]

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, ModuleOp
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import array
@@ -72,7 +72,10 @@ def unify_in(block: Block, equal: dict[SSAValue, SSAValue], used: set[SSAValue])
                 unify_in(inner, equal, used)
         if isinstance(op, array.RaiseIfOp):
             for pair in equalities(op.condition):
-                kept, other = sorted((name_of(v, equal) for v in pair), key=lambda v: rank(v, used))
+                names = [name_of(v, equal) for v in pair]
+                if is_before(names[1], names[0]):
+                    names.reverse()
+                kept, other = sorted(names, key=lambda v: rank(v, used))
                 if kept is not other:
                     equal[other] = kept
                     learnt.append(other)
@@ -89,8 +92,16 @@ def name_of(value: SSAValue, equal: dict[SSAValue, SSAValue]) -> SSAValue:
 
 
 def rank(value: SSAValue, used: set[SSAValue]) -> int:
-    """The least one's name is kept; of the same rank the first one's."""
+    """The least one's name is kept; of the same rank the first one's, of which others are made already."""
     return 0 if array.constant_value(value) is not None else 1 if value in used else 2
+
+
+def is_before(a: SSAValue, b: SSAValue) -> bool:
+    """Whether a number is there first, of two of one block."""
+    x, y = a.owner, b.owner
+    if not isinstance(x, Operation) or not isinstance(y, Operation) or x.parent is not y.parent:
+        return False
+    return x.is_before_in_block(y)
 
 
 def equalities(condition: SSAValue) -> Iterator[tuple[SSAValue, SSAValue]]:

@@ -70,8 +70,9 @@ func.func @a_float_comes_in_a_cell(%u : memref<?xf64>, %k : f64, %n : index) {
 // So is it before the loop and after it: its cotangent has one order, that of the function.
 // CHECK-LABEL: @a_float_is_read_of_its_cell_everywhere(
 // CHECK:         memref.store %k, %k_cell[] : memref<f64>
-// CHECK:         %[[BEFORE:.*]] = memref.load %k_cell[]
-// CHECK-NEXT:    arith.mulf %[[BEFORE]], %[[BEFORE]]
+// CHECK:         %[[SECOND:.*]] = memref.load %k_cell[]
+// CHECK:         %[[FIRST:.*]] = memref.load %k_cell[]
+// CHECK-NEXT:    arith.mulf %[[FIRST]], %[[SECOND]]
 // CHECK:         activation.call @a_float_is_read_of_its_cell_everywhere_step(%i, %u, %k_cell
 // CHECK:         %[[AFTER:.*]] = memref.load %k_cell[]
 // CHECK-NEXT:    memref.store %[[AFTER]], %u

@@ -76,6 +76,27 @@ func.func @kept_where_nothing_else_divides(%x : memref<?xf64>, %t : f64, %n : in
   func.return
 }
 
+// Nor are several that are the same one.
+// CHECK-LABEL: @kept_where_one_quotient_is_there_twice
+// CHECK:         %p = arith.divf %b, %t
+// CHECK-NOT:     math.fma
+// CHECK:         func.return
+func.func @kept_where_one_quotient_is_there_twice(%x : memref<?xf64>, %t : f64, %n : index, %x_shadow : memref<?xf64>)
+    attributes {shadows = array<i64: 0>, cotangents = array<i64>, scalars = array<i64>} {
+  %t1 = array.loop %i to %n do {
+    %t2 = array.loop %j to %n do {
+      %b = memref.load %x_shadow[%j] : memref<?xf64>
+      %p = ad.div %b, %t : f64
+      %q = ad.div %b, %t : f64
+      %s = arith.addf %p, %q : f64
+      memref.store %s, %x_shadow[%j] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
 // CHECK-LABEL: @a_number_by_its_root(
 // CHECK:         %root = math.sqrt %r
 // CHECK:         arith.cmpf olt

@@ -447,3 +447,107 @@ func.func @shortened_in_one_loop(%x : memref<?xf64>, %s : memref<f64>, %n : inde
   }
   func.return
 }
+
+// Steps of a budget add up as the gradient that runs no step again: what it splits, they split.
+func.func @split_in_the_gradient(%x : memref<?xf64>, %n : index, %v : memref<f64>, %s : memref<?xf64>, %zero : index) {
+  %v_bar = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %e = math.exp %a : f64
+    %old = memref.load %v_bar[] : memref<f64>
+    %next = arith.mulf %old, %e {ad.adjoint} : f64
+    memref.store %next, %v_bar[] : memref<f64>
+    %before = memref.load %s[%zero] : memref<?xf64>
+    %sum = arith.addf %before, %next {ad.adjoint} : f64
+    memref.store %sum, %s[%zero] : memref<?xf64>
+    array.yield
+  } loc("program.py":7:5)
+  %end = memref.load %v_bar[] : memref<f64>
+  memref.store %end, %v[] : memref<f64>
+  func.return
+}
+
+// CHECK-LABEL: @follows_though_it_has_saved_the_function
+// CHECK:         {stack}
+// CHECK:         func.return
+func.func private @follows_though_it_has_saved_the_function(%e_saved : memref<?xf64>, %n : index, %v : memref<f64>, %s : memref<?xf64>, %zero : index) attributes {live = array<i64: 0>} {
+  %v_bar = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %e = memref.load %e_saved[%i] : memref<?xf64>
+    %old = memref.load %v_bar[] : memref<f64>
+    %next = arith.mulf %old, %e {ad.adjoint} : f64
+    memref.store %next, %v_bar[] : memref<f64>
+    %before = memref.load %s[%zero] : memref<?xf64>
+    %sum = arith.addf %before, %next {ad.adjoint} : f64
+    memref.store %sum, %s[%zero] : memref<?xf64>
+    array.yield
+  } loc("program.py":7:5)
+  %end = memref.load %v_bar[] : memref<f64>
+  memref.store %end, %v[] : memref<f64>
+  func.return
+}
+
+// CHECK-LABEL: @kept_in_a_step_where_the_gradient_kept_it
+// CHECK-NOT:     {stack}
+// CHECK:         func.return
+func.func private @kept_in_a_step_where_the_gradient_kept_it(%x : memref<?xf64>, %n : index, %v : memref<f64>, %s : memref<?xf64>, %zero : index) attributes {live = array<i64: 0>} {
+  %v_bar = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %e = math.exp %a : f64
+    %old = memref.load %v_bar[] : memref<f64>
+    %next = arith.mulf %old, %e {ad.adjoint} : f64
+    memref.store %next, %v_bar[] : memref<f64>
+    %before = memref.load %s[%zero] : memref<?xf64>
+    %sum = arith.addf %before, %next {ad.adjoint} : f64
+    memref.store %sum, %s[%zero] : memref<?xf64>
+    array.yield
+  } loc("program.py":99:5)
+  %end = memref.load %v_bar[] : memref<f64>
+  memref.store %end, %v[] : memref<f64>
+  func.return
+}
+
+// Chains alone come in the order that they have, whatever is beside them.
+// CHECK-LABEL: @a_step_without_sums_does_what_pays
+// CHECK:         {stack}
+// CHECK:         func.return
+func.func private @a_step_without_sums_does_what_pays(%x : memref<?xf64>, %n : index, %v : memref<f64>) attributes {live = array<i64: 0>} {
+  %v_bar = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %e = math.exp %a : f64
+    %old = memref.load %v_bar[] : memref<f64>
+    %product = arith.mulf %old, %e {ad.adjoint} : f64
+    %next = arith.addf %product, %a {ad.adjoint} : f64
+    memref.store %next, %v_bar[] : memref<f64>
+    array.yield
+  } loc("program.py":101:5)
+  %end = memref.load %v_bar[] : memref<f64>
+  memref.store %end, %v[] : memref<f64>
+  func.return
+}
+
+// Nor does a step give a chain back that the gradient has left shortened, or the other way round.
+// CHECK-LABEL: @undone_as_in_the_gradient
+// CHECK-NOT:     scf.if
+// CHECK:         func.return
+func.func private @undone_as_in_the_gradient(%x : memref<?xf64>, %s : memref<f64>, %n : index) attributes {live = array<i64: 0>} {
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %factor = arith.mulf %a, %a : f64
+    %old = memref.load %s[] : memref<f64>
+    %product = arith.mulf %old, %factor : f64
+    %c = arith.cmpf ord, %product, %product : f64
+    %next = scf.if %c -> (f64) {
+      scf.yield %product : f64
+    } else {
+      %once = arith.mulf %old, %a : f64
+      %twice = arith.mulf %once, %a : f64
+      scf.yield %twice : f64
+    } {shortened = 5 : i64}
+    memref.store %next, %s[] : memref<f64>
+    array.yield
+  } loc("program.py":102:5)
+  func.return
+}

@@ -122,3 +122,21 @@ func.func @kept_after_the_block_of_the_second_check(%c : i1, %n : index, %m : in
   }
   func.return %m, %k : index, index
 }
+
+// Of two that are used alike the first one's name is kept, whichever the check names first: others are made of it.
+// CHECK-LABEL: @the_first_one_keeps_its_name
+// CHECK:         arith.subi %n, %one
+// CHECK:         array.raise_if
+// CHECK:         arith.addi %n, %n
+func.func @the_first_one_keeps_its_name(%x : memref<?xf64>, %y : memref<?xf64>) -> index {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %n = memref.dim %x, %zero : memref<?xf64>
+  %m = memref.dim %y, %zero : memref<?xf64>
+  %last = arith.subi %n, %one : index
+  %differ = arith.cmpi ne, %m, %n : index
+  array.raise_if %differ, "ValueError", "{} is not {}" (%m, %n : index, index)
+  %s = arith.addi %m, %n : index
+  %t = arith.addi %s, %last : index
+  func.return %t : index
+}

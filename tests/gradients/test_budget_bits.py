@@ -147,6 +147,49 @@ def beside_the_transpose(a: Array, y: Array, steps: int) -> float:
     return s + (a * a).sum() + (y * y).sum()
 
 
+def one_number_of_a_row(x: Array, a: Array, steps: int) -> float:
+    """Sums into one element beside a chain: whether their loop is taken apart is decided once."""
+    n, t = x.shape[0], 0.0
+    for i in range(steps):
+        for j in range(n):
+            t = x[j]
+            for k in range(1, n):
+                a[i % n, k] = np.arctan(x[1])
+                t = np.exp(a[i % n, k] / (1.5 + t))
+    return t
+
+
+def squared_before(x: Array, a: Array, index: Array, k: float, steps: int) -> float:
+    """A number has cotangents of the loop, and two of one product before it, which are added one by one."""
+    for i in range(steps):
+        for j in range(i, x.size):
+            x[index[j]] *= 0.3 * (k * k * (k / a[i, j]))
+    return x.sum()
+
+
+def from_the_end(x: Array, y: Array, a: Array, index: Array, steps: int) -> float:
+    """Elements counted from the end, by the extent of one of two arrays of one length."""
+    n, s = x.shape[0], 0.5
+    for i in range(steps):
+        for j in range(n):
+            for k in range(i, n):
+                for m in range(i % n, n):
+                    s = np.sin(s) + 0.1 * x[m] + x[n - 1 - m]
+                x[index[k]] *= s
+            y[j] *= a[i, j]
+    return (x * y).sum()
+
+
+def sums_side_by_side(m: Array, y: Array, steps: int) -> float:
+    """Two sums in one loop, which saves what it reads, and in a step that saves nothing."""
+    s = 0.5
+    for _ in range(steps):
+        s += 0.01 * (m * m).sum() + 0.01 * (m * y).sum()
+        m *= 0.9
+        y *= 0.3 * s
+    return s + (m * m).sum() + (y * y).sum()
+
+
 def handed_numbers(u: Array, c: Array, steps: int) -> float:
     """A number that steps of steps read, and the function before and after them."""
     total = 0.0
@@ -207,6 +250,32 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
         (every_second(CHANCE.normal(size=(20, 20)) / 3), CHANCE.normal(size=20), 5),
         ("a",),
     ),
+    (
+        one_number_of_a_row,
+        (np.random.default_rng(3).uniform(-0.9, 0.9, 41), np.zeros((41, 41)), 6),
+        ("x",),
+    ),
+    (
+        squared_before,
+        (
+            CHANCE.uniform(-0.9, 0.9, 41),
+            CHANCE.uniform(0.1, 0.9, (41, 41)),
+            CHANCE.permutation(41),
+            0.4,
+            6,
+        ),
+        ("k",),
+    ),
+    (
+        from_the_end,
+        (
+            *(CHANCE.uniform(-0.9, 0.9, 41) for _ in range(2)),
+            CHANCE.uniform(-0.9, 0.9, (41, 41)),
+            CHANCE.permutation(41),
+            2,
+        ),
+        ("x",),
+    ),
 ]
 
 
@@ -238,6 +307,18 @@ def test_so_have_rows_and_columns(
     given = laid_out(CHANCE.uniform(0.2, 0.9, (35, 29))), 7
     _, found = least_of(rows_and_columns, given, ("m",), opt=3)
     assert found == outcome(compiled(rows_and_columns, None, 3), given, ("m",))
+
+
+@pytest.mark.parametrize("cpu", ["", *runnable()[1:]])
+@pytest.mark.parametrize("laid_out", [np.array, every_second, transposed])
+def test_so_have_sums_side_by_side(
+    laid_out: Callable[[Array], Array], cpu: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever else is in the loop, and whether elements lie apart, the end of a sum has one order."""
+    monkeypatch.setenv(VARIABLE, cpu)
+    given = *(laid_out(CHANCE.uniform(0.2, 0.9, (35, 29))) for _ in range(2)), 7
+    _, found = least_of(sums_side_by_side, given, ("m", "y"), opt=3)
+    assert found == outcome(compiled(sums_side_by_side, None, 3), given, ("m", "y"))
 
 
 sys.path.append(str(Path(__file__).parents[2]))
