@@ -173,6 +173,22 @@ def copied_between(u: Array, v: Array, n: int, turns: int) -> float:
     return (u * u).sum() + (v * v).sum()
 
 
+def rows_and_columns_times(a: Array, x: Array, steps: int) -> float:
+    for _ in range(steps):
+        x = np.tanh(2.0 * (x @ a) + 0.1 * (a @ x))
+        a += 0.01 * a * a
+    return (x * x).sum()
+
+
+def times_the_transpose(a: Array, x: Array, steps: int) -> float:
+    """Matrices of which BLAS has other orders by rows and by columns."""
+    b = np.outer(x, x)
+    for _ in range(steps):
+        b = np.tanh(2.0 * (a @ b) + a.T @ b + 0.1 * (b @ a.T))
+        a *= 0.99
+    return (b * b).sum()
+
+
 def every_second(a: Array) -> Array:
     view = np.zeros([2 * n for n in a.shape])[tuple(slice(None, None, 2) for _ in a.shape)]
     view[...] = a
@@ -181,6 +197,14 @@ def every_second(a: Array) -> Array:
 
 def transposed(a: Array) -> Array:
     return a.T.copy().T
+
+
+def upside_down(a: Array) -> Array:
+    return a[::-1, ::-1].copy()[::-1, ::-1]
+
+
+def every_second_transposed(a: Array) -> Array:
+    return every_second(a.T).T
 
 
 PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
@@ -206,6 +230,16 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
         small_products,
         (every_second(CHANCE.normal(size=(20, 20)) / 3), CHANCE.normal(size=20), 5),
         ("a",),
+    ),
+    *(
+        (function, (laid_out(CHANCE.normal(size=(n, n)) / 5), CHANCE.normal(size=n), 5), ("a",))
+        for function, n, laid_out in (
+            (rows_and_columns_times, 10, every_second),
+            (rows_and_columns_times, 41, upside_down),
+            (rows_and_columns_times, 41, every_second_transposed),
+            (times_the_transpose, 41, every_second),
+            (times_the_transpose, 41, every_second_transposed),
+        )
     ),
 ]
 
