@@ -135,12 +135,17 @@ class Slab:
     steps: Mapping[int, int]
 
 
-def slab_of(matrix: SSAValue, loop: array.LoopOp, forms: Subscripts) -> Slab | None:
-    """The matrix as a view of what lies outside of the loop; None where it is no simple one."""
+def slab_of(
+    matrix: SSAValue, loop: array.LoopOp, forms: Subscripts, *, beyond: bool = False
+) -> Slab | None:
+    """The matrix as a view of what lies outside of the loop; None where it is no simple one.
+
+    `beyond`: what is a view outside of the loop is followed, too.
+    """
     memref = strip_casts(matrix)
     begin = [Affine(), Affine()]
     axes, steps = {0: 0, 1: 1}, {0: 1, 1: 1}
-    while not is_outside(memref, loop):
+    while not is_outside(memref, loop) or (beyond and isinstance(memref.owner, array.ViewOp)):
         view = memref.owner
         if not isinstance(view, array.ViewOp):
             return None

@@ -3,18 +3,21 @@
 One function for each dtype in use, written into the module, or into a library that a process has once
 (`shared_code`); and one for columns and rows, in the module::
 
-    i32 @mutad_matmul_f64(ctx, n, k, m, a, a0, a1, b, b0, b1, c, c0, c1, accumulate)
+    i32 @mutad_matmul_f64(ctx, n, k, m, a, a0, a1, b, b0, b1, c, c0, c1, accumulate,
+                          apart, loops, a_turned, b_turned, c_turned)
 
 with strides in elements. It calls SciPy's BLAS (Fortran convention, bound by the loader as
 `mutad_dgemm` and so on). BLAS stores by columns; a row-major C = A B is a column-major C' = B' A'.
 An operand that BLAS cannot walk (no unit stride, a negative or too large leading dimension) is packed
 into scratch memory first. Integers, tiny matrices and dot products are plain loops (`strided_loops`).
+So are products of a vector and such a matrix, which goes by its type alone (`packed_matrices`): `apart`
+where elements of factors of a dot product need not lie side by side, `loops` where no vector of the matrix
+does. Where it is packed it lies by columns if it is *turned*.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from xdsl.ir import Attribute
 
@@ -30,9 +33,10 @@ from .kernel_state import (
 )
 from .narrow_products import NARROW, NarrowProduct
 from .ordered_products import is_ordered, lower_ordered
+from .packed_matrices import INT_MAX, Matrix, Packing, has_unit_stride, is_turned
 from .products_of_vectors import VectorProduct
 from .scalar_text import float_text
-from .strided_loops import AS_WRITTEN, ColumnProduct, Elements, StridedCopy
+from .strided_loops import AS_WRITTEN, ColumnProduct
 
 TINY = 4
 """Matrices whose three sizes are at most this are multiplied by plain loops: a call costs 20 ns more."""
@@ -40,10 +44,11 @@ TINY = 4
 SHORT = 24
 """So are matrices of at most so many rows and columns with a column."""
 
-INT_MAX = 2**31 - 1
-
 EXTENTS = {"row": "%n", "column": "%m"}
 """The parameters that are 1 for vectors."""
+
+WAYS = ("apart", "loops", "a.turned", "b.turned", "c.turned")
+"""What the types of the operands say."""
 
 BLAS_LETTERS = {"double": "d", "float": "s"}
 """What BLAS's names begin with; of other types products are loops."""
@@ -65,9 +70,19 @@ def lower_matmul(state: KernelState, op: array.MatmulOp) -> None:
     shown = ["ptr %ctx", *(f"i64 {n}" for n in integers)]
     for d in (a, b, c):
         shown += [f"ptr {d.pointer}", *(f"i64 {s}" for s in d.strides)]
-    accumulate = "true" if op.accumulate is not None else "false"
-    status = state.text.value(f"call i32 @{function}({', '.join(shown)}, i1 {accumulate})")
+    said = [op.accumulate is not None]
+    if lanes_of(c.element) == 1:
+        said += [*ways_of(op, vector), *map(is_turned, (op.a, op.b, op.c))]
+    shown += [f"i1 {'true' if yes else 'false'}" for yes in said]
+    status = state.text.value(f"call i32 @{function}({', '.join(shown)})")
     state.return_when(state.text.value(f"icmp ne i32 {status}, 0"), OUT_OF_MEMORY)
+
+
+def ways_of(op: array.MatmulOp, vector: str) -> tuple[bool, bool]:
+    """Whether dot products go from element to element, and whether BLAS is not asked."""
+    beside = has_unit_stride(op.a, 1) and has_unit_stride(op.b, 0)
+    matrix = {"column": op.a, "row": op.b}.get(vector)
+    return not beside, matrix is not None and not has_unit_stride(matrix, 0, 1)
 
 
 def product_function(state: KernelState, element: Attribute, vector: str = "") -> str:
@@ -80,7 +95,9 @@ def product_function(state: KernelState, element: Attribute, vector: str = "") -
     number = value_type(number_type(element))
     function = function_name(number, vector)
     if state.shares and not vector:
-        parameters = "ptr, i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, i64, i1"
+        parameters = ", ".join(
+            ["ptr, i64, i64, i64", *["ptr, i64, i64"] * 3, *["i1"] * (1 + len(WAYS))]
+        )
         line = f"declare i32 @{function}({parameters}) nounwind"
         state.declare_shared(function, line, "any", number)
     elif function not in state.functions:
@@ -99,20 +116,7 @@ def function_name(number: str, vector: str = "") -> str:
     return f"mutad_matmul_{'i8' if number == 'i1' else number}{behind}"
 
 
-@dataclass
-class Matrix:
-    """A matrix operand: sizes, address, strides; and as BLAS sees it."""
-
-    rows: str
-    columns: str
-    pointer: str
-    s0: str
-    s1: str
-    by_rows: str = ""
-    leading: str = ""
-
-
-class MatmulWriter(Elements):
+class MatmulWriter(Packing):
     """Writes the function for one dtype."""
 
     def __init__(self, state: KernelState, type_: str, function: str, vector: str = "") -> None:
@@ -124,9 +128,9 @@ class MatmulWriter(Elements):
 
     def write(self) -> str:
         """The whole function."""
-        a = Matrix("%n", "%k", "%a", "%a0", "%a1")
-        b = Matrix("%k", "%m", "%b", "%b0", "%b1")
-        c = Matrix("%n", "%m", "%c", "%c0", "%c1")
+        a = Matrix("%n", "%k", "%a", "%a0", "%a1", "%a.turned")
+        b = Matrix("%k", "%m", "%b", "%b0", "%b1", "%b.turned")
+        c = Matrix("%n", "%m", "%c", "%c0", "%c1", "%c.turned")
         t = self.text
         vectors = t.value("icmp eq i64 %m, 1")
         row_vector = t.value("icmp eq i64 %n, 1")
@@ -142,20 +146,12 @@ class MatmulWriter(Elements):
         for x in "abc":
             parameters += f", ptr %{x}, i64 %{x}0, i64 %{x}1"
         attributes = "noinline nounwind" if self.in_vectors else AS_WRITTEN
-        head = f"define internal i32 @{self.function}({parameters}, i1 %accumulate) {attributes}"
+        parameters += "".join(f", i1 %{name}" for name in ("accumulate", *WAYS))
+        head = f"define internal i32 @{self.function}({parameters}) {attributes}"
         body = t.text()
         if self.vector:  # LLVM leaves out what is there for matrices
             body = re.sub(rf"{EXTENTS[self.vector]}(?![\w.])", "1", body)
         return f"{head} {{\n{body}\n}}"
-
-    def all_of(self, *conditions: str) -> str:
-        return self.text.both(conditions)
-
-    def any_of(self, *conditions: str) -> str:
-        total = conditions[0]
-        for c in conditions[1:]:
-            total = self.text.value(f"or i1 {total}, {c}")
-        return total
 
     def is_plain(self, column: str, row: str) -> str:
         """Nothing to multiply, tiny, a dot product, or too large for BLAS's 32-bit sizes."""
@@ -166,7 +162,7 @@ class MatmulWriter(Elements):
         large = t.value(f"icmp ugt i64 {largest}, {INT_MAX}")
         rows = t.value(f"icmp ule i64 {self.extreme('umax', '%n', '%k')}, {SHORT}")
         short = self.all_of(column, rows)
-        return self.any_of(empty, tiny, short, large, self.all_of(column, row))
+        return self.any_of(empty, tiny, short, large, self.all_of(column, row), "%loops")
 
     def extreme(self, function: str, first: str, *others: str) -> str:
         """The least or the largest of sizes."""
@@ -192,7 +188,7 @@ class MatmulWriter(Elements):
             self.state.functions[function] = ColumnProduct(self.state, self.type).write(function)
         places = f"ptr {a.pointer}, i64 {a.s0}, i64 {a.s1}, ptr {b.pointer}, i64 {b.s0}"
         places += f", ptr {c.pointer}, i64 {c.s0}"
-        t.do(f"call void @{function}(i64 %n, i64 %k, {places}, i1 %accumulate)")
+        t.do(f"call void @{function}(i64 %n, i64 %k, {places}, i1 %accumulate, i1 %apart)")
         t.branch(done)
         t.start(rows)
         i = t.begin_loop("%n")
@@ -243,21 +239,6 @@ class MatmulWriter(Elements):
         self.state.declare(symbol, f"declare void @{symbol}({types})", "blas")
         self.text.do(f"call void @{symbol}({', '.join(arguments)})")
 
-    def layout(self, x: Matrix, *, transposed: bool = False) -> tuple[str, str]:
-        """Whether BLAS can walk the matrix by rows (or by columns), and its leading dimension then."""
-        t = self.text
-        rows, columns, s0, s1 = x.rows, x.columns, x.s0, x.s1
-        if transposed:
-            rows, columns, s0, s1 = columns, rows, s1, s0
-        single_column = t.value(f"icmp eq i64 {columns}, 1")
-        single_row = t.value(f"icmp eq i64 {rows}, 1")
-        unit = self.any_of(t.value(f"icmp eq i64 {s1}, 1"), single_column)
-        apart = t.value(f"icmp sge i64 {s0}, {columns}")
-        fits = t.value(f"icmp sle i64 {s0}, {INT_MAX}")
-        steps = self.any_of(self.all_of(apart, fits), single_row)
-        leading = t.value(f"select i1 {single_row}, i64 {columns}, i64 {s0}")
-        return self.all_of(unit, steps), leading
-
     def blas_path(self, a: Matrix, b: Matrix, c: Matrix, column: str, row: str, plain: str) -> None:
         t = self.text
         gemv, matrices, ger, gemm = (t.label(name) for name in ("gemv", "matrices", "ger", "gemm"))
@@ -292,9 +273,9 @@ class MatmulWriter(Elements):
         by_columns, column_leading = self.layout(matrix, transposed=True)
         one = t.value("icmp eq i64 %k, 1")
         x_step = t.value(f"select i1 {one}, i64 1, i64 {x_step}")
-        good = [self.any_of(by_rows, by_columns), *self.steps(x_step, y_step)]
+        walks = self.any_of(by_rows, by_columns)
         go = t.label("go")
-        t.branch_if(self.all_of(*good), go, plain)
+        t.branch_if(self.all_of(walks, *self.steps(x_step, y_step)), go, plain)
         t.start(go)
         x = self.first_in_memory(x, x_step, "%k")
         y = self.first_in_memory(c.pointer, y_step, matrix.rows)
@@ -380,8 +361,7 @@ class MatmulWriter(Elements):
 
     def gemm(self, a: Matrix, b: Matrix, c: Matrix) -> None:
         t = self.text
-        mark = t.value("call ptr @mutad_mark(ptr %ctx)")
-        self.state.support.update(("mutad_alloc", "mutad_mark", "mutad_release"))
+        mark = self.mark()
         packed = [self.packed(x) for x in (a, b)]
         by_rows, row_leading = self.layout(c)
         by_columns, column_leading = self.layout(c, transposed=True)
@@ -395,61 +375,12 @@ class MatmulWriter(Elements):
         t.do(f"ret i32 {OK}")
 
         t.start(through)
-        temporary = self.allocate(t.mul("%n", "%m"))
+        result = self.contiguous(c)
         zero = self.slot(self.type, self.zero)
-        self.call_gemm(packed[0], packed[1], temporary, "true", "%m", zero)
-        self.put(Matrix("%n", "%m", temporary, "%m", "1"), c, "%accumulate")
+        self.call_gemm(packed[0], packed[1], result.pointer, result.by_rows, result.leading, zero)
+        self.put(result, c, "%accumulate")
         t.do(f"call void @mutad_release(ptr %ctx, ptr {mark})")
         t.do(f"ret i32 {OK}")
-
-    def allocate(self, elements: str) -> str:
-        t = self.text
-        found = t.value(f"call ptr @mutad_alloc(ptr %ctx, i64 {t.mul(elements, str(self.size))})")
-        none = t.value(f"icmp eq ptr {found}, null")
-        label = t.label("exhausted")
-        with t.in_cold(label):
-            t.do(f"ret i32 {OUT_OF_MEMORY}")
-        t.branch_if_unlikely(none, label)
-        return found
-
-    def put(self, x: Matrix, y: Matrix, accumulate: str) -> None:
-        """Copy `x` to `y`, or add it: elements that do not lie as BLAS takes them, one after the other."""
-        function = f"mutad_put_{self.type}"
-        if function not in self.state.functions:
-            self.state.functions[function] = StridedCopy(self.state, self.type).write(function)
-        sizes = f"i64 {x.rows}, i64 {x.columns}"
-        places = ", ".join(f"ptr {m.pointer}, i64 {m.s0}, i64 {m.s1}" for m in (x, y))
-        self.text.do(f"call void @{function}({sizes}, {places}, i1 {accumulate})")
-
-    def packed(self, x: Matrix) -> Matrix:
-        """`x` in a form that BLAS can walk: itself, or a contiguous copy."""
-        t = self.text
-        by_rows, row_leading = self.layout(x)
-        by_columns, column_leading = self.layout(x, transposed=True)
-        as_is, copy, ready = t.label("as.is"), t.label("copy"), t.label("ready")
-        t.branch_if(self.any_of(by_rows, by_columns), as_is, copy)
-        t.start(as_is)
-        leading = t.value(f"select i1 {by_rows}, i64 {row_leading}, i64 {column_leading}")
-        t.branch(ready)
-        t.start(copy)
-        space = self.allocate(t.mul(x.rows, x.columns))
-        self.put(x, Matrix(x.rows, x.columns, space, x.columns, "1"), "false")
-        copied = t.block
-        t.branch(ready)
-        t.start(ready)
-
-        def either(type_: str, here: str, there: str) -> str:
-            return t.value(f"phi {type_} [ {here}, %{as_is} ], [ {there}, %{copied} ]")
-
-        return Matrix(
-            x.rows,
-            x.columns,
-            either("ptr", x.pointer, space),
-            "",
-            "",
-            either("i1", by_rows, "true"),
-            either("i64", leading, x.columns),
-        )
 
     def call_gemm(
         self, a: Matrix, b: Matrix, c: str, by_rows: str, leading: str, beta: str
@@ -458,14 +389,10 @@ class MatmulWriter(Elements):
         t = self.text
 
         def choose(type_: str, rows: str, columns: str) -> str:
-            if by_rows == "true":
-                return rows
             return t.value(f"select i1 {by_rows}, {type_} {rows}, {type_} {columns}")
 
         def as_stored(x: Matrix) -> str:
             """'N' for a row-major operand of C' = B' A' and a column-major one of C = A B."""
-            if by_rows == "true":
-                return x.by_rows
             return t.value(f"icmp eq i1 {x.by_rows}, {by_rows}")
 
         first = choose("i1", as_stored(b), as_stored(a))

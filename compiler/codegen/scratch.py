@@ -1,6 +1,6 @@
 """What the code of an op takes of scratch memory beside the allocations that the IR shows.
 
-Only products do: a factor that BLAS cannot walk is packed, and so is the result (`matmul_to_blas`). A test
+Only products do: a factor that BLAS cannot walk is packed, and so is the result (`packed_matrices`). A test
 finds every place of the code generator that asks for memory, so that a new one is said here.
 """
 

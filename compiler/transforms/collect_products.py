@@ -79,6 +79,7 @@ from ..rules import rule_of
 from .hoist_allocs import hoist_from, outermost_independent
 from .hoist_checks import Before, is_counted
 from .memory_effects import functions
+from .merged_products import groups_of
 from .product_blocks import Blocks
 from .product_places import Place, Places
 from .product_stacks import (
@@ -186,8 +187,9 @@ def may_be_collected(loop: array.LoopOp) -> bool:
 def collected_whole(function: func.FuncOp, loop: array.LoopOp) -> bool:
     """Put each product whose vectors lie in arrays, and that may run before the loop or after it, there."""
     changed = False
+    shared = {member.stack.op for one in groups_of(loop, stacks_of(loop)) for member in one}
     for op in products_in(loop):
-        stack = stack_of(op, loop, Subscripts())
+        stack = None if op in shared else stack_of(op, loop, Subscripts())
         if stack is None or stack.ragged or not all(lies_in_array(stack, n) for n in OPERANDS):
             continue
         dependence = Dependence(function, AliasAnalysis(function))

@@ -7,11 +7,13 @@
         c += outer(g, x[i])                             ...
                                                         kept[i - first] = g
                                                     c += kept[:length].T @ x[first : first + length]
+
+Products of one iteration that add to one matrix are one of the block (`merged_products`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import MemRefType
@@ -26,6 +28,7 @@ from ..diagnostics import locate
 from .counters import count_from
 from .hoist_checks import Before
 from .interchange import body_like
+from .merged_products import Member, groups_of
 from .product_places import Place, Places
 from .product_stacks import OPERANDS, Common, Stack, erase, lies_in_array, local_view, product
 
@@ -46,9 +49,16 @@ class Blocks:
 
     def build(self) -> bool:
         """False where nothing can be collected; the loop is split all the same."""
+        groups = groups_of(self.loop, self.stacks)
         parts = self.split()
+        commons = {stack: common for stack, common, _ in parts}
+        groups = [one for one in groups if self.may_wait(one, commons)]
+        merged = {member.stack for one in groups for member in one}
         places: list[Place | None] = []
         for stack, common, _ in parts:
+            if stack in merged:
+                places.append(Place(False))
+                continue
             dependence = Dependence(self.function, AliasAnalysis(self.function))
             packable = tuple(n for n in "ab" if n != stack.fixed)
             in_array = tuple(n for n in OPERANDS if lies_in_array(stack, n))
@@ -60,8 +70,12 @@ class Blocks:
             )
         if all(place is None for place in places):
             return False
+        for members in groups:
+            self.merge(members, commons)
         for (stack, common, rest), place in zip(parts, places, strict=True):
-            if place is None:
+            if stack in merged:
+                stack.op.erase()
+            elif place is None:
                 self.rejoin(stack, common, rest)
             else:
                 self.move(stack, common, place)
@@ -169,6 +183,36 @@ class Blocks:
         if rest is not None:
             erase(rest)
 
+    # What adds to one matrix.
+
+    def may_wait(self, members: Sequence[Member], commons: Mapping[Stack, array.MatmulOp]) -> bool:
+        """Whether all products of a group may come after the loop, which keeps their vectors."""
+        dependence = Dependence(self.function, AliasAnalysis(self.function))
+        every = [Places(self.loop, commons[one.stack], dependence, ("c",)) for one in members]
+        found = [one.place(packable=("a", "b"), buffered=False, late=True) for one in every]
+        return None not in found
+
+    def merge(self, members: Sequence[Member], commons: Mapping[Stack, array.MatmulOp]) -> None:
+        """Write one product of the block for all of a group."""
+        first, count = members[0].stack, len(members)
+        assert self.loop.next_op is not None
+        here = Before(self.loop.next_op, self.loop)
+        slab = first.slabs["c"]
+        assert slab is not None
+        views = {"c": self.commons[first].view("c", slab, here, self.first, self.length)}
+        for name in "ab":
+            rows = self.rows(first, name, count)
+            views[name] = self.whole(first, name, rows, here, count)
+            for number, member in enumerate(members):
+                common, own = commons[member.stack], member.operand(name)
+                inside = Before(common)
+                row = self.row(first, name, rows, inside, (count, number))
+                vector = self.vector(member.stack, own, getattr(common, own), inside)
+                inside.insert(copy(vector, row, self.extent(first, name), "store", member.stack.op))
+        here.insert(product(first.op, views, accumulate=True, in_order=True))
+        for member in members:
+            erase(commons[member.stack])
+
     # Where the common part goes.
 
     def move(self, stack: Stack, common: array.MatmulOp, place: Place) -> None:
@@ -194,15 +238,15 @@ class Blocks:
         here.insert(product(stack.op, views, accumulate=accumulate, in_order=stack.adds_up))
         erase(common)
 
-    def rows(self, stack: Stack, name: str) -> SSAValue:
-        """Memory for the vectors of a block, one a row."""
+    def rows(self, stack: Stack, name: str, each: int = 1) -> SSAValue:
+        """Memory for the vectors of a block, one a row, so many of each iteration."""
         (other,) = [d for d in OPERANDS[name] if d != stack.dim]
         type_ = stack.operand(name).type
         assert isinstance(type_, MemRefType)
         whole = self.loop.parent_op()
         assert whole is not None
         outside = Before(whole)
-        count = outside.emit(arith.MinSIOp(self.step, self.trips))
+        count = outside.times(outside.emit(arith.MinSIOp(self.step, self.trips)), each)
         made = array.AllocOp([count, self.longest[stack, other]], type_.element_type)
         made.memref.name_hint = f"{stack.operand(name).name_hint or 'row'}_kept"
         outside.insert(made)
@@ -212,19 +256,33 @@ class Blocks:
         (other,) = [d for d in OPERANDS[name] if d != stack.dim]
         return self.commons[stack].extents[other]
 
-    def whole(self, stack: Stack, name: str, rows: SSAValue, here: Before) -> SSAValue:
+    def whole(
+        self, stack: Stack, name: str, rows: SSAValue, here: Before, each: int = 1
+    ) -> SSAValue:
         dims, extents = list[int](), list[SSAValue]()
+        length = here.times(self.length, each)
         for dim in OPERANDS[name]:
             dims.append(0 if dim == stack.dim else 1)
-            extents.append(self.length if dim == stack.dim else self.extent(stack, name))
+            extents.append(length if dim == stack.dim else self.extent(stack, name))
         zero, one = here.constant(0), here.constant(1)
         view = array.ViewOp(rows, [zero, zero], dims, extents, [one, one])
         here.insert(view)
         return view.result
 
-    def row(self, stack: Stack, name: str, rows: SSAValue, here: Before) -> SSAValue:
+    def row(
+        self,
+        stack: Stack,
+        name: str,
+        rows: SSAValue,
+        here: Before,
+        place: tuple[int, int] = (1, 0),
+    ) -> SSAValue:
+        """That of an iteration; `place`: how many it has, and the number of this one."""
         zero, one = here.constant(0), here.constant(1)
-        at_row = [self.loop.induction, zero]
+        each, number = place
+        at_row = [here.times(self.loop.induction, each), zero]
+        if number:
+            at_row[0] = here.plus(at_row[0], here.constant(number))
         if stack.downwards:
             last = here.minus_one(self.length)
             at_row[0] = here.emit(arith.SubiOp(last, self.loop.induction))

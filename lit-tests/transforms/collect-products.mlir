@@ -356,3 +356,69 @@ func.func @vectors_are_computed_where_the_nest_runs(%x : memref<?x?xf64>, %g : m
   }
   func.return
 }
+
+// Two products of an iteration add to one matrix, one of them to its transpose: their vectors alternate.
+// CHECK-LABEL: @two_products_that_add_to_one_matrix_are_one
+// CHECK:         %[[TWICE:.*]] = arith.muli
+// CHECK-NEXT:    %column_kept = array.alloc(%[[TWICE]], {{.*}})
+// CHECK:         array.loop %t to
+// CHECK:           array.loop %t{{.*}} to
+// CHECK-NOT:         array.matmul
+// CHECK:             array.yield
+// CHECK:           array.matmul {{.*}} into %all accumulate {in_order}
+// CHECK-NOT:     array.matmul
+// CHECK:         func.return
+func.func @two_products_that_add_to_one_matrix_are_one(%w : memref<?x?xf64>, %x : memref<?x?xf64>, %y : memref<?x?xf64>, %n : index, %steps : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %all = array.view %w[%c0, %c0] dims [0, 1] extents(%n, %n) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  %turned = array.view %w[%c0, %c0] dims [1, 0] extents(%n, %n) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[1, ?]>>
+  %trips = array.loop %t to %steps do {
+    %column = array.view %y[%t, %c0] dims [1, -1] extents(%n, %c1) steps(%c1, %c0) : memref<?x?xf64> -> memref<?x1xf64, strided<[1, 0]>>
+    %row = array.view %x[%t, %c0] dims [-1, 1] extents(%c1, %n) steps(%c0, %c1) : memref<?x?xf64> -> memref<1x?xf64, strided<[0, 1]>>
+    array.matmul %column, %row into %all accumulate : memref<?x1xf64, strided<[1, 0]>>, memref<1x?xf64, strided<[0, 1]>>, memref<?x?xf64, strided<[?, 1]>>
+    array.matmul %column, %row into %turned accumulate : memref<?x1xf64, strided<[1, 0]>>, memref<1x?xf64, strided<[0, 1]>>, memref<?x?xf64, strided<[1, ?]>>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @two_products_stay_when_the_loop_reads_the_matrix
+// CHECK:         array.loop %t to %steps
+// CHECK:           array.matmul %column, %row into %w accumulate :
+// CHECK:           array.matmul %column, %row into %turned accumulate :
+// CHECK-NOT:     array.matmul
+// CHECK:         func.return
+func.func @two_products_stay_when_the_loop_reads_the_matrix(%w : memref<?x?xf64>, %x : memref<?x?xf64>, %s : memref<?xf64>, %n : index, %steps : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %turned = array.view %w[%c0, %c0] dims [1, 0] extents(%n, %n) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[1, ?]>>
+  %trips = array.loop %t to %steps do {
+    %column = array.view %x[%t, %c0] dims [1, -1] extents(%n, %c1) steps(%c1, %c0) : memref<?x?xf64> -> memref<?x1xf64, strided<[1, 0]>>
+    %row = array.view %x[%t, %c0] dims [-1, 1] extents(%c1, %n) steps(%c0, %c1) : memref<?x?xf64> -> memref<1x?xf64, strided<[0, 1]>>
+    array.matmul %column, %row into %w accumulate : memref<?x1xf64, strided<[1, 0]>>, memref<1x?xf64, strided<[0, 1]>>, memref<?x?xf64>
+    array.matmul %column, %row into %turned accumulate : memref<?x1xf64, strided<[1, 0]>>, memref<1x?xf64, strided<[0, 1]>>, memref<?x?xf64, strided<[1, ?]>>
+    %e = memref.load %w[%c0, %c1] : memref<?x?xf64>
+    memref.store %e, %s[%t] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @products_that_add_to_two_matrices_are_two
+// CHECK:         array.matmul {{.*}} into %w{{.*}} accumulate {in_order}
+// CHECK:         array.matmul {{.*}} into %v{{.*}} accumulate {in_order}
+// CHECK-NOT:     array.matmul
+// CHECK:         func.return
+func.func @products_that_add_to_two_matrices_are_two(%w : memref<?x?xf64>, %v : memref<?x?xf64>, %x : memref<?x?xf64>, %n : index, %steps : index) attributes {overlaps = []} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %t to %steps do {
+    %column = array.view %x[%t, %c0] dims [1, -1] extents(%n, %c1) steps(%c1, %c0) : memref<?x?xf64> -> memref<?x1xf64, strided<[1, 0]>>
+    %row = array.view %x[%t, %c0] dims [-1, 1] extents(%c1, %n) steps(%c0, %c1) : memref<?x?xf64> -> memref<1x?xf64, strided<[0, 1]>>
+    array.matmul %column, %row into %w accumulate : memref<?x1xf64, strided<[1, 0]>>, memref<1x?xf64, strided<[0, 1]>>, memref<?x?xf64>
+    array.matmul %column, %row into %v accumulate : memref<?x1xf64, strided<[1, 0]>>, memref<1x?xf64, strided<[0, 1]>>, memref<?x?xf64>
+    array.yield
+  }
+  func.return
+}

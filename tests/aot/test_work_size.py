@@ -239,7 +239,7 @@ def test_every_request_for_memory_is_said() -> None:
     support = {name for name in asking if name.startswith("support")}
     assert asking - support == {
         "memory_to_llvm",  # array.alloc, ad.tape, ad.push
-        "matmul_to_blas", "products_of_vectors",  # scratch.SCRATCH
+        "packed_matrices", "products_of_vectors",  # scratch.SCRATCH
         "arena",  # recursive functions
         "steps_to_llvm", "parallel_loops",  # budgets and threads, which libraries do not have
     }  # fmt: skip

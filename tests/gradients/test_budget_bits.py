@@ -216,6 +216,22 @@ def copied_between(u: Array, v: Array, n: int, turns: int) -> float:
     return (u * u).sum() + (v * v).sum()
 
 
+def rows_and_columns_times(a: Array, x: Array, steps: int) -> float:
+    for _ in range(steps):
+        x = np.tanh(2.0 * (x @ a) + 0.1 * (a @ x))
+        a += 0.01 * a * a
+    return (x * x).sum()
+
+
+def times_the_transpose(a: Array, x: Array, steps: int) -> float:
+    """Matrices of which BLAS has other orders by rows and by columns."""
+    b = np.outer(x, x)
+    for _ in range(steps):
+        b = np.tanh(2.0 * (a @ b) + a.T @ b + 0.1 * (b @ a.T))
+        a *= 0.99
+    return (b * b).sum()
+
+
 def every_second(a: Array) -> Array:
     view = np.zeros([2 * n for n in a.shape])[tuple(slice(None, None, 2) for _ in a.shape)]
     view[...] = a
@@ -224,6 +240,14 @@ def every_second(a: Array) -> Array:
 
 def transposed(a: Array) -> Array:
     return a.T.copy().T
+
+
+def upside_down(a: Array) -> Array:
+    return a[::-1, ::-1].copy()[::-1, ::-1]
+
+
+def every_second_transposed(a: Array) -> Array:
+    return every_second(a.T).T
 
 
 PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
@@ -275,6 +299,16 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
             2,
         ),
         ("x",),
+    ),
+    *(
+        (function, (laid_out(CHANCE.normal(size=(n, n)) / 5), CHANCE.normal(size=n), 5), ("a",))
+        for function, n, laid_out in (
+            (rows_and_columns_times, 10, every_second),
+            (rows_and_columns_times, 41, upside_down),
+            (rows_and_columns_times, 41, every_second_transposed),
+            (times_the_transpose, 41, every_second),
+            (times_the_transpose, 41, every_second_transposed),
+        )
     ),
 ]
 
@@ -357,16 +391,34 @@ def steps_of_products(x: Array, v: Array, steps: int) -> float:
     return (v * v).sum() + x.sum()
 
 
+def there_and_back(x: Array, v: Array, steps: int) -> float:
+    """A step adds two products to the gradient of one matrix, one of them to its transpose."""
+    for _ in range(steps):
+        v[:] = np.tanh(2.0 * (x @ v)) + 0.1 * np.sin(x.T @ v)
+    return (v * v).sum() + x.sum()
+
+
+def three_products(x: Array, v: Array, steps: int) -> float:
+    w = 0.5 * v
+    for _ in range(steps):
+        v[:] = np.tanh(x @ v + 0.1 * w)
+        w = np.sin(v @ x) + 0.1 * (x @ w)
+    return (v * w).sum() + x.sum()
+
+
 @pytest.mark.parametrize("opt", [1, 3])
+@pytest.mark.parametrize("function", [steps_of_products, there_and_back, three_products])
 @pytest.mark.parametrize("cpu", HERE)
 def test_products_of_many_iterations_have_the_bits_of_one_each(
-    opt: int, cpu: str, monkeypatch: pytest.MonkeyPatch
+    function: Callable[..., Any], opt: int, cpu: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is fused with its sum where the CPU does that, at each level of optimization."""
     monkeypatch.setenv(VARIABLE, cpu)
     given = CHANCE.normal(size=(20, 20)) / 5, CHANCE.uniform(0.2, 0.9, 20), 37
-    _, found = least_of(steps_of_products, given, ("x", "v"), opt=opt)
-    assert found == outcome(compiled(steps_of_products, None, opt), given, ("x", "v"))
+    least, found = least_of(function, given, ("x", "v"), opt=opt)
+    free = outcome(compiled(function, None, opt), given, ("x", "v"))
+    assert found == free
+    assert outcome(compiled(function, 3 * least, opt), given, ("x", "v")) == free
 
 
 def test_a_cotangent_of_minus_zero_keeps_its_sign() -> None:
