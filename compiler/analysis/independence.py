@@ -80,7 +80,7 @@ class Independence:
         """The arrays that the loop adds to at places which iterations share; None where they share more."""
         writes = [a for a in found if a.kind == "write"]
         near = self.alias.may_alias
-        if sum(near(w.memref, a.memref) for w in writes for a in found) > PAIRS:
+        if self.alias.pairs((w.memref for w in writes), (a.memref for a in found)) > PAIRS:
             return None
         shared: dict[SSAValue, None] = {}
         for write in writes:

@@ -226,8 +226,8 @@ class Conflicts:
 
     def pairs(self) -> int:
         """How many pairs have to be compared."""
-        writes = [a for a in self._found if a.kind == "write"]
-        return sum(self.near(w, a) for w in writes for a in self._found)
+        writes = (a.memref for a in self._found if a.kind == "write")
+        return self._dependence.alias.pairs(writes, (a.memref for a in self._found))
 
     def constants(self, found: list[tuple[Access, Place]]) -> tuple[Place, ...]:
         """The places that stand still and are only read, though writes are near."""

@@ -154,7 +154,8 @@ def meeting(levels: Sequence[array.LoopOp], independence: Independence) -> list[
     found = [a for op in loop.walk() for a in accesses(op) if cell_of(a.memref) is None]
     writes = [a for a in found if a.kind == "write"]
     near = independence.alias.may_alias
-    if sum(near(w.memref, a.memref) for w in writes for a in found) > PAIRS:
+    pairs = independence.alias.pairs((w.memref for w in writes), (a.memref for a in found))
+    if pairs > PAIRS:
         return None
     places: dict[Place, None] = {}
     for write in writes:
