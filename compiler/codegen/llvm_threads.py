@@ -55,14 +55,14 @@ class Task(Generic[Made]):
         assert self.work is not None
         try:
             made = self.work()
-            if isinstance(made, Rest):
-                self.work = made.work
-                line.append(self)
-                return
-            self.made = made
         except BaseException as error:
-            self.error = error
-        self.work = None
+            self.error, self.work = error, None
+            return
+        if isinstance(made, Rest):
+            self.work = made.work
+            line.append(self)  # a Ctrl-C that comes now is not the task's: it stands in the line
+        else:
+            self.made, self.work = made, None
 
     def result(self) -> Made:
         """What the work makes, or raises, once."""

@@ -154,6 +154,7 @@ class NestApart(Outlined):
 
     def call(self, attributes: str) -> None:
         """Add the function to the module, and call it here."""
+        self.outer.reserved = self.inside.reserved  # what grows there has its own address space
         definition, call = self.definition(attributes, "ptr captures(none)")
         self.outer.functions[self.name] = definition
         given = call.replace(")", ",")

@@ -138,6 +138,40 @@ func.func @single_rows_take_turns(%u : memref<?x?xf64>, %k : memref<?x?xf64>, %n
   func.return
 }
 
+// Two operands of one map that begin a row apart are at the two places; which is whose changes with each step.
+// CHECK-LABEL: @views_take_turns_from_where_they_begin
+// CHECK:           %[[TURN:.*]] = arith.remsi %first, %[[TWO:.*]] : index
+// CHECK-NEXT:      %[[PLACE:.*]] = arith.select %[[SINGLE:.*]], %[[TURN]], %c1
+// CHECK-NEXT:      array.view %t[%[[PLACE]], %c0]
+// CHECK:           %[[LOW:.*]] = arith.maxsi %{{.*}}, %c0
+// CHECK:           %[[TURN:.*]] = arith.remsi %[[LOW]], %[[TWO]]
+// CHECK-NEXT:      %[[PLACE:.*]] = arith.select %[[SINGLE]], %[[TURN]], %{{.*}}
+// CHECK-NEXT:      %[[FIRST:.*]] = array.view %t[%[[PLACE]], %c0]
+// CHECK-NEXT:      %upper = array.view %[[FIRST]][%c0, %c0]
+// CHECK:           %[[NEXT:.*]] = arith.addi %[[LOW]], %c1
+// CHECK-NEXT:      %[[TURN:.*]] = arith.remsi %[[NEXT]], %[[TWO]]
+// CHECK-NEXT:      %[[PLACE:.*]] = arith.select %[[SINGLE]], %[[TURN]], %{{.*}}
+// CHECK-NEXT:      %[[SECOND:.*]] = array.view %t[%[[PLACE]], %c0]
+// CHECK-NEXT:      %lower = array.view %[[SECOND]][%c0, %c0]
+func.func @views_take_turns_from_where_they_begin(%u : memref<?x?xf64>, %v : memref<?x?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %more = arith.addi %n, %c1 : index
+  %t = array.alloc(%more, %m) : memref<?x?xf64>
+  array.map(%more, %m) ins(%u : memref<?x?xf64>) outs(%t : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%a : f64):
+    array.yield %a : f64
+  }
+  %upper = array.view %t[%c0, %c0] dims [0, 1] extents(%n, %m) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  %lower = array.view %t[%c1, %c0] dims [0, 1] extents(%n, %m) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  array.map(%n, %m) ins(%upper, %lower : memref<?x?xf64, strided<[?, 1]>>, memref<?x?xf64, strided<[?, 1]>>) outs(%v : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%a : f64, %b : f64):
+    %d = arith.subf %b, %a : f64
+    array.yield %d : f64
+  }
+  func.return
+}
+
 // A row of each of two versions on a tape is not the same row.
 // CHECK-LABEL: @versions_are_arrays_of_their_own
 // CHECK:         %[[ARRAYS:.*]] = arith.constant 4 : index

@@ -9,6 +9,7 @@ import re
 import sys
 import threading
 import time
+from collections import deque
 from pathlib import Path
 
 import numpy as np
@@ -323,6 +324,24 @@ def test_an_error_in_the_second_step_is_raised(processors) -> None:
         at_once(first, [1, 0, 2, 3])
     assert not llvm_threads.line
     assert not llvm_threads.others
+
+
+def test_a_ctrl_c_between_two_steps_leaves_the_second_in_the_line(monkeypatch) -> None:
+    class Line(deque):
+        """A Ctrl-C comes when a second step has been put there."""
+
+        def append(self, task) -> None:
+            super().append(task)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(llvm_threads, "processors", lambda: 1)
+    monkeypatch.setattr(llvm_threads, "line", Line())
+    done: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        at_once(lambda k: Rest(functools.partial(done.append, k)), [7])
+    llvm_threads.complete()  # another call's
+    assert done == [7]
+    assert not llvm_threads.line
 
 
 def test_no_thread_for_one_processor_or_one_module(monkeypatch) -> None:

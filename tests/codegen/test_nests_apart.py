@@ -125,6 +125,30 @@ def test_what_may_be_one_of_two_variables_stays_where_it_is(compile_kernel) -> N
     assert functions(text, "optnone") == 0
 
 
+GROWS = """
+func.func @f(%u : memref<?xf64>, %n : index) -> f64 {
+  %c0 = arith.constant 0 : index
+  %many = arith.constant 100000 : index
+  %t = array.loop %k to %n do {
+    %t_1 = array.loop %i to %n do {
+      %m = arith.addi %i, %n : index
+      %inner = array.alloc(%m) {growable} : memref<?xf64>
+      %x = memref.load %u[%i] : memref<?xf64>
+      memref.store %x, %inner[%i] : memref<?xf64>
+      %y = memref.load %inner[%i] : memref<?xf64>
+      %z = arith.addf %x, %y : f64
+      memref.store %z, %u[%i] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  %outer = array.alloc(%many) {growable} : memref<?xf64>
+  %r = memref.load %outer[%c0] : memref<?xf64>
+  func.return %r : f64
+}
+"""
+
+
 # Nests in a huge loop. -------------------------------------------------------------------------------
 
 
@@ -200,6 +224,18 @@ def test_it_goes_on_with_the_fuel_of_the_kernel(all_huge) -> None:
 
 def test_threads_share_nests_out_in_place(all_huge) -> None:
     assert fast_nests(sweeps, *both(), 4, parallel=True) == 0
+
+
+def test_what_grows_behind_a_nest_apart_lies_where_nothing_of_the_nest_did(
+    compile_kernel, monkeypatch, all_huge
+) -> None:
+    """Its elements were never touched (`array.FRESH`)."""
+    monkeypatch.setattr(nests_apart, "LEAST", 1)
+    kernel = compile_kernel(GROWS)
+    assert "@nest_" in kernel.kernel.text
+    numbers = re.findall(r"call ptr @mutad_reserve\(ptr %ctx, i64 (\d+)\)", kernel.kernel.text)
+    assert len(numbers) == 2
+    assert len(set(numbers)) == 2
 
 
 def test_few_ops_stay_in_place(all_huge, monkeypatch) -> None:
