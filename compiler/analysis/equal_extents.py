@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import TypeVar
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
@@ -42,3 +43,18 @@ def all_equal(numbers: Sequence[Key], pairs: Sequence[tuple[Key, Key]]) -> bool:
         grown = not more <= group
         group |= more
     return group.issuperset(numbers)
+
+
+def equalities(condition: SSAValue) -> Iterator[tuple[SSAValue, SSAValue]]:
+    """The pairs of numbers that are equal where `condition` is false."""
+    work = [condition]
+    while work:
+        op = work.pop().owner
+        if isinstance(op, arith.OrIOp):
+            work += op.operands
+        elif isinstance(op, arith.CmpiOp) and compares_extents(op):
+            yield op.lhs, op.rhs
+
+
+def compares_extents(op: arith.CmpiOp) -> bool:
+    return op.predicate.value.data == NOT_EQUAL and isinstance(op.lhs.type, IndexType)

@@ -28,8 +28,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
-from xdsl.dialects.builtin import MemRefType, NoneAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute
 
 from ...dialects import array
 from .gather_maps import Part, lower_gather
@@ -97,8 +96,7 @@ def lower_points(
     )
     beside = outputs_beside(nest, order)
     if not beside:
-        in_order = order == sorted(order) and extents[1:] == [*map(state.scalar, op.extents[1:])]
-        collapse(nest, {m for m in memrefs if in_order and is_contiguous(m.type)})
+        collapse(nest)
     face_forward(nest)
     place_outputs(nest, beside)
     if nest.extents and not is_short(nest.extents[-1]):
@@ -163,16 +161,10 @@ def loop_order(state: KernelState, op: array.MapOp, extents: list[str]) -> list[
     return [a for a in axes if a != inner] + [inner]
 
 
-def is_contiguous(type_: Attribute) -> bool:
-    """Whether a type says that elements lie in the order of their subscripts, without gaps."""
-    return isinstance(type_, MemRefType) and isinstance(type_.layout, NoneAttr)
-
-
-def collapse(nest: Nest, whole: set[SSAValue]) -> None:
+def collapse(nest: Nest) -> None:
     """Merge loops that all operands walk without a gap.
 
-    A sum in a free order is that of rows, or of all elements: which, must not depend on where its terms lie,
-    nor on which of several arrays its extents are read of: those that are `whole` are told by their types.
+    A sum in a free order is that of rows, or of all elements: which, must not depend on where its terms lie.
     """
     text = nest.state.text
     is_sum = any(is_free_sum(o.kind, o.element, o.strides) for o in nest.outputs)
@@ -182,9 +174,8 @@ def collapse(nest: Nest, whole: set[SSAValue]) -> None:
         outer = inner - 1
         flags: list[str] = []
         for o in nest.operands:
-            if not is_sum or o.memref not in whole:
-                step = text.mul(nest.extents[inner], o.strides[inner])
-                flags.append(same(nest.state, o.strides[outer], step))
+            step = text.mul(nest.extents[inner], o.strides[inner])
+            flags.append(same(nest.state, o.strides[outer], step))
         proved = text.both([proved, *dict.fromkeys(flags)])
         if proved == "false" or (is_sum and proved != "true"):
             return

@@ -28,6 +28,7 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
+from ..analysis.equal_extents import equalities
 
 IN_WIDE_VECTORS = "!mutad.wide = !{}"
 """In modules for which vectors as wide as the registers pay."""
@@ -101,7 +102,25 @@ def may_be_long(count: SSAValue, at: Operation) -> bool:
     Of a loop that has never more than these LLVM makes straight code, or something that is no loop to its
     vectorizer. Of a loop with a width of its own, it prints that.
     """
-    return is_large(count) and not any(is_below(count, branch) for branch in branches_around(at))
+    if not is_large(count):
+        return False
+    branches = list(branches_around(at))
+    names = equal_numbers(count, at) if branches else {count}
+    return not any(is_below(name, branch) for branch in branches for name in names)
+
+
+def equal_numbers(number: SSAValue, at: Operation) -> set[SSAValue]:
+    """The numbers that checks around `at` find equal to this one."""
+    names, block = {number}, at.parent
+    while block is not None:
+        for op in block.ops:
+            if isinstance(op, array.RaiseIfOp):
+                for pair in equalities(op.condition):
+                    if not names.isdisjoint(pair):
+                        names.update(pair)
+        around = block.parent_op()
+        block = None if around is None else around.parent
+    return names
 
 
 def is_large(count: SSAValue) -> bool:

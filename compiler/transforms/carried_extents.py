@@ -65,9 +65,9 @@ from ...dialects import array
 from ...dialects.within import ops_of_kind
 from ..analysis.carried_cells import is_outside
 from ..analysis.carried_shapes import rounds
+from ..analysis.equal_extents import equalities
 from ..analysis.views import strip_casts
 from .memory_effects import functions
-from .unify_extents import equalities
 
 ARITHMETIC = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.MaxSIOp, arith.MinSIOp)
 

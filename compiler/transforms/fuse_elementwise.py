@@ -59,9 +59,9 @@ from ...dialects import array
 from ...dialects.array import READS_FIRST
 from ...dialects.within import ops_of_kind
 from ..analysis.affine import equal_numbers
+from ..analysis.equal_extents import equalities
 from ..analysis.in_place import InPlace
 from .memory_effects import MemoryEffects, functions
-from .unify_extents import equalities
 
 
 @dataclass(frozen=True)

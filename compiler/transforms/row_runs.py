@@ -16,11 +16,11 @@ from ...dialects import ad, array
 from ..analysis.affine import Affine, Term
 from ..analysis.alias import AliasAnalysis
 from ..analysis.dependence import Dependence
+from ..analysis.equal_extents import equalities
 from ..analysis.views import strip_casts
 from ..rules import Access
 from ..rules.rule import rank_of
 from .memory_effects import Effects, MemoryEffects
-from .unify_extents import equalities
 
 FURTHEST = 8
 """The most rows that one map stays behind another."""

@@ -29,20 +29,16 @@ from an `and` is not used, nor what an `scf.if` tests.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import array
+from ..analysis.equal_extents import equalities
 from .memory_effects import functions
-
-NOT_EQUAL = 1
-"""The number of the predicate `ne`."""
 
 
 @dataclass(frozen=True)
@@ -102,18 +98,3 @@ def is_before(a: SSAValue, b: SSAValue) -> bool:
     if not isinstance(x, Operation) or not isinstance(y, Operation) or x.parent is not y.parent:
         return False
     return x.is_before_in_block(y)
-
-
-def equalities(condition: SSAValue) -> Iterator[tuple[SSAValue, SSAValue]]:
-    """The pairs of numbers that are equal where `condition` is false."""
-    work = [condition]
-    while work:
-        op = work.pop().owner
-        if isinstance(op, arith.OrIOp):
-            work += op.operands
-        elif isinstance(op, arith.CmpiOp) and compares_extents(op):
-            yield op.lhs, op.rhs
-
-
-def compares_extents(op: arith.CmpiOp) -> bool:
-    return op.predicate.value.data == NOT_EQUAL and isinstance(op.lhs.type, IndexType)
