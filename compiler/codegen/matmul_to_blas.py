@@ -34,7 +34,7 @@ from .kernel_state import (
 from .narrow_products import NARROW, NarrowProduct
 from .ordered_products import is_ordered, lower_ordered
 from .packed_matrices import INT_MAX, Matrix, Packing, has_unit_stride, is_turned
-from .products_of_vectors import VectorProduct
+from .products_of_vectors import WAYS, VectorProduct
 from .scalar_text import float_text
 from .strided_loops import AS_WRITTEN, ColumnProduct
 
@@ -47,8 +47,6 @@ SHORT = 24
 EXTENTS = {"row": "%n", "column": "%m"}
 """The parameters that are 1 for vectors."""
 
-WAYS = ("apart", "loops", "a.turned", "b.turned", "c.turned")
-"""What the types of the operands say."""
 
 BLAS_LETTERS = {"double": "d", "float": "s"}
 """What BLAS's names begin with; of other types products are loops."""

@@ -28,8 +28,8 @@ from .kernel_state import (
 )
 from .llvm_text import FunctionText
 
-WAYS = 5
-"""What the function for numbers is told of the types of its operands: nothing, of columns of vectors."""
+WAYS = ("apart", "loops", "a.turned", "b.turned", "c.turned")
+"""What the function for numbers is told of the types of its operands (nothing, of columns of vectors)."""
 BLOCK = 32
 """Columns that are copied at a time: enough for BLAS to be fast, few enough to stay in the cache."""
 ROW = BLOCK + 1
@@ -73,7 +73,7 @@ class VectorProduct:
         return self.text.value(
             f"call i32 @{self.product}(ptr %ctx, i64 %n, i64 %k, i64 {width}, ptr %a, i64 %a0, "
             f"i64 %a1, ptr {b}, i64 {b0}, i64 1, ptr {c}, i64 {c0}, i64 1, i1 {accumulate}, "
-            f"{', '.join(['i1 false'] * WAYS)})"
+            f"{', '.join(['i1 false'] * len(WAYS))})"
         )
 
     def blocks(self) -> None:

@@ -104,9 +104,8 @@ def may_be_long(count: SSAValue, at: Operation) -> bool:
     """
     if not is_large(count):
         return False
-    branches = list(branches_around(at))
-    names = equal_numbers(count, at) if branches else {count}
-    return not any(is_below(name, branch) for branch in branches for name in names)
+    short = {number for branch in branches_around(at) for number in below(branch)}
+    return not short or short.isdisjoint(equal_numbers(count, at))
 
 
 def equal_numbers(number: SSAValue, at: Operation) -> set[SSAValue]:
@@ -149,17 +148,18 @@ def branches_around(at: Operation) -> Iterator[SSAValue]:
         block = around.parent
 
 
-def is_below(count: SSAValue, condition: SSAValue) -> bool:
-    """Whether a condition holds only for a small count."""
+def below(condition: SSAValue) -> Iterator[SSAValue]:
+    """The numbers that are small where a condition holds."""
     asked = condition.owner
     if isinstance(asked, arith.AndIOp):
-        return any(is_below(count, one) for one in asked.operands)
-    return (
+        for one in asked.operands:
+            yield from below(one)
+    elif (
         isinstance(asked, arith.CmpiOp)
         and asked.predicate.value.data in LESS
-        and asked.lhs is count
         and not is_large(asked.rhs)
-    )
+    ):
+        yield asked.lhs
 
 
 def has_vectors(body: Sequence[str]) -> bool:

@@ -49,27 +49,33 @@ class UnifyExtents(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            unify_in(function.body.block, {}, set())
+            unify_in(function.body.block, {}, set(), {})
 
 
-def unify_in(block: Block, equal: dict[SSAValue, SSAValue], used: set[SSAValue]) -> None:
+def unify_in(
+    block: Block,
+    equal: dict[SSAValue, SSAValue],
+    used: set[SSAValue],
+    order: dict[Operation, int],
+) -> None:
     """Replace within `block`; `equal` holds on entry, and is as it was again at the end.
 
-    `used` are the numbers that maps, views and arrays so far have.
+    `used` are the numbers that maps, views and arrays so far have; `order` numbers the ops so far.
     """
     learnt: list[SSAValue] = []
     for op in block.ops:
+        order[op] = len(order)
         if equal:
             for k, operand in enumerate(op.operands):
                 if operand in equal:
                     op.operands[k] = name_of(operand, equal)
         for region in op.regions:
             for inner in region.blocks:
-                unify_in(inner, equal, used)
+                unify_in(inner, equal, used, order)
         if isinstance(op, array.RaiseIfOp):
             for pair in equalities(op.condition):
                 names = [name_of(v, equal) for v in pair]
-                if is_before(names[1], names[0]):
+                if is_before(names[1], names[0], order):
                     names.reverse()
                 kept, other = sorted(names, key=lambda v: rank(v, used))
                 if kept is not other:
@@ -92,9 +98,9 @@ def rank(value: SSAValue, used: set[SSAValue]) -> int:
     return 0 if array.constant_value(value) is not None else 1 if value in used else 2
 
 
-def is_before(a: SSAValue, b: SSAValue) -> bool:
+def is_before(a: SSAValue, b: SSAValue, order: dict[Operation, int]) -> bool:
     """Whether a number is there first, of two of one block."""
     x, y = a.owner, b.owner
     if not isinstance(x, Operation) or not isinstance(y, Operation) or x.parent is not y.parent:
         return False
-    return x.is_before_in_block(y)
+    return order[x] < order[y]
