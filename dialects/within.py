@@ -99,3 +99,10 @@ def is_kind(kind: type, *wanted: type) -> bool:
 def has_kind_trait(kind: type[Operation], trait: type) -> bool:
     """Whether ops of a class have a trait."""
     return kind.has_trait(trait)
+
+
+def module_of(op: Operation) -> Operation:
+    """The outermost op around it."""
+    while (above := op.parent_op()) is not None:
+        op = above
+    return op

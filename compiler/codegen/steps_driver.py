@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import activation, array
+from ...dialects.within import module_of
 from ..analysis.alias import permutation_order
 from ..diagnostics import line_of
 from ..rules.calls import private_functions
@@ -398,12 +399,6 @@ class StepsWriter:
         stack = "  %stack = load ptr, ptr %stack.at, align 8"
         self.text.lines[:0] = [at, stack]
         return "\n".join([head, self.text.text(), "}"])
-
-
-def module_of(op: Operation) -> Operation:
-    while (above := op.parent_op()) is not None:
-        op = above
-    return op
 
 
 def has_steps(function: Operation) -> bool:

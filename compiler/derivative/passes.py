@@ -45,6 +45,7 @@ from .plan import Plan, Save, hint_of, killing_line
 from .replays import IN_WHOLE_STEPS, REPLAYABLE, REPLAYS, WORTH_WHOLE_STEPS
 from .reverse import activities_of, gradient_of, only_function, plan_gradient
 from .split import halves_of
+from .steps import drop_untouched_shadows
 from .versions import Version
 
 
@@ -156,6 +157,7 @@ class Reverse(ModulePass):
                 function.erase()
         block.add_ops(pairs.values())
         if not (self.tangents or self.adjoints):
+            drop_untouched_shadows(op)
             for function in [one for one in op.ops if isinstance(one, func.FuncOp)]:
                 inline_rules(function)
 

@@ -18,8 +18,17 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, MemRefType
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from ...dialects import activation, array
 from ..analysis.alias import permutation_order
@@ -202,3 +211,34 @@ def reverse_steps(sweep: ReverseSweep, loop: array.LoopOp, running: Running) -> 
     sweep.append(
         activation.ReverseStepsOp(running.op, kept, arguments, shadows, [k - 1 for k in of])
     )
+
+
+def drop_untouched_shadows(module: ModuleOp) -> None:
+    """Steps take no shadow that they do not use.
+
+    Where one is kept, what is added to it before and after the loop would be two sums, not one.
+    """
+    loops: dict[str, list[activation.ReverseStepsOp]] = {}
+    for op in module.walk():
+        if isinstance(op, activation.ReverseStepsOp):
+            loops.setdefault(f"{op.target}{activation.BACKWARD}", []).append(op)
+    private = private_functions(module)
+    for name, ops in loops.items():
+        callee, count = private[name], len(ops[0].shadows)
+        shadows = callee.body.block.args[len(callee.body.block.args) - count :]
+        moved = {k for op in ops for k, of in enumerate(op.of) if op.permutation[of] != of}
+        kept = [k for k, s in enumerate(shadows) if k in moved or s.first_use is not None]
+        if len(kept) == count or callee.attributes.get("overlaps", ArrayAttr([])) != ArrayAttr([]):
+            continue
+        of = listed(callee, "shadows")
+        callee.attributes["shadows"] = DenseArrayBase.from_list(i64, [of[k] for k in kept])
+        for shadow in [s for k, s in enumerate(shadows) if k not in kept]:
+            callee.body.block.erase_arg(shadow)
+        callee.update_function_type()
+        for op in ops:
+            taken = [op.shadows[k] for k in kept]
+            less = activation.ReverseStepsOp(
+                op, op.kept, op.arguments, taken, [op.of[k] for k in kept]
+            )
+            less.location = op.location
+            Rewriter.replace_op(op, less)

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, MemRefType, Modul
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import activation, array, foreign
+from ...dialects.within import module_of
 from ..diagnostics import CompileError, WithoutTangent, refusal
 from .accesses import Access, Activity, Contents, Flow, Need
 from .builders import element_of
@@ -369,10 +370,7 @@ def private_functions(module: Operation | None) -> dict[str, func.FuncOp]:
 
 def moves(op: activation.CallOp) -> bool:
     """Whether a derivative flows through the function that is called, by what is written on it so far."""
-    above = op.parent_op()
-    while above is not None and not isinstance(above, ModuleOp):
-        above = above.parent_op()
-    callee = private_functions(above).get(op.target)
+    callee = private_functions(module_of(op)).get(op.target)
     if callee is None or any(key not in callee.attributes for key in SIGNATURE):
         return True
     return has_derivative_function(callee)

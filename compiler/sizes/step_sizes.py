@@ -35,7 +35,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import activation, ad, array, foreign
-from ...dialects.within import every_op
+from ...dialects.within import every_op, module_of
 from ..analysis.alias import AliasAnalysis
 from ..analysis.effects import is_private
 from ..codegen.activations_to_llvm import slots_in_record
@@ -325,6 +325,15 @@ class CalledValues(EntryValues):
             return self.caller.of(self.passed[value])
         return super()._compute(value)
 
+    def number(self, value: SSAValue) -> Number:
+        """A size, or a bound of it: that of an array which only one of two branches fills."""
+        try:
+            return super().number(value)
+        except Undetermined:
+            if not isinstance(op := value.owner, arith.SelectOp):
+                raise
+            return self.a.larger(self.number(op.lhs), self.number(op.rhs))
+
     def extent(self, memory: SSAValue, axis: int) -> Number:
         if memory in self.passed:
             return self.caller.extent(self.passed[memory], axis)
@@ -376,6 +385,7 @@ class StepSizes:
         try:
             self.state = a.add(self.arrays(steps.states), ITEM)
             self.copies = self.arrays(steps.changing)
+            self.count = self.trips()
             own, least, full, *largest = self.most()
         except Undetermined as error:
             raise refused(error.why, steps) from error
@@ -399,10 +409,14 @@ class StepSizes:
             total = a.add(total, size if exact else a.rounded_up(size, WORD))
         return total
 
-    @property
-    def count(self) -> Number:
-        """-1 where it is unknown."""
-        return -1 if self.steps.goes_on is not None else self.caller.number(self.steps.count)
+    def trips(self) -> Number:
+        """How many steps there are; -1 where that is known only when the loop runs."""
+        if self.steps.goes_on is not None:
+            return -1
+        try:
+            return self.caller.number(self.steps.count)
+        except Undetermined:
+            return -1
 
     def at_least(self) -> Number:
         """What the loop cannot do without."""
@@ -410,7 +424,7 @@ class StepSizes:
 
     def at_most(self) -> Number:
         """What it keeps that runs no step again."""
-        if self.steps.goes_on is not None:
+        if self.count == -1:
             return UNBOUNDED
         whole = self.a.add(self.a.mul(self.a.at_least_zero(self.count), self.full), HEAD)
         if self.steps.followed is None:
@@ -427,7 +441,7 @@ class StepSizes:
                 op.detach()
                 a.block.add_op(op)
             return found
-        if self.steps.goes_on is not None:
+        if self.count == -1:
             refuse_unknown(unknown(why("how often a loop runs", self.steps)), self.steps)
         cells = [memref.AllocaOp.get(IndexType(), shape=[]) for _ in found]
         for cell in cells:
@@ -469,9 +483,3 @@ class StepSizes:
             shown = (one.count, one.state, one.low)
             largest = [a.choose(larger, x, y) for x, y in zip(shown, largest, strict=True)]
         return [own, least, full, *largest]
-
-
-def module_of(op: Operation) -> Operation:
-    while (above := op.parent_op()) is not None:
-        op = above
-    return op

@@ -7,6 +7,8 @@
 
 // RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000 block=1},reverse{adjoints=true},reverse' | filecheck %s --check-prefix TWICE
 
+// RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000 block=1},reverse' | filecheck %s --check-prefix SHADOWS
+
 // Whose adjoint will be taken keeps what every step needs.
 // TWICE-LABEL: @squares_gradient_gradient
 // TWICE-NOT:     activation.steps
@@ -44,6 +46,36 @@ func.func @squares(%u : memref<?xf64>, %n : index) {
     ^bb0(%x : f64):
       %y = arith.mulf %x, %x : f64
       array.yield %y : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// What adds nothing to a shadow takes none, unless arrays take turns.
+// SHADOWS-LABEL: @squares_gradient
+// SHADOWS:         activation.reverse_steps @squares_step {{.*}}shadows(%u_shadow : memref<?xf64>) of [0 : i64]
+// SHADOWS-LABEL: @chosen_by_sign_gradient
+// SHADOWS:         activation.reverse_steps @chosen_by_sign_step {{.*}}shadows(%u_shadow : memref<?xf64>) of [0 : i64]
+// SHADOWS-LABEL: @arrays_that_change_places_gradient
+// SHADOWS:         activation.reverse_steps @arrays_that_change_places_step {{.*}}shadows(%u_shadow, %v_shadow :
+// SHADOWS-LABEL: @chosen_by_sign_step_backward
+// SHADOWS-NOT:     %w_shadow
+// SHADOWS:         func.return
+func.func @chosen_by_sign(%u : memref<?xf64>, %w : memref<?xf64>, %n : index) {
+  %c0 = arith.constant 0 : index
+  %trips = array.loop %i to %n do {
+    %m = memref.dim %u, %c0 : memref<?xf64>
+    %x = memref.load %w[%c0] : memref<?xf64>
+    %zero = arith.constant 0.0 : f64
+    %one = arith.constant 1.0 : f64
+    %positive = arith.cmpf ogt, %x, %zero : f64
+    %h = arith.select %positive, %one, %zero : f64
+    array.map(%m) ins(%u : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+    ^bb0(%y : f64):
+      %z = arith.mulf %y, %y : f64
+      %t = arith.mulf %z, %h : f64
+      array.yield %t : f64
     }
     array.yield
   }

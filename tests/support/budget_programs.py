@@ -295,6 +295,50 @@ def raising(u, steps, bad):
 CHANCE = np.random.default_rng(3)
 
 
+def counted_by_elements(u, turns):
+    """How often the inner loop runs is known when it begins."""
+    for t in range(turns.size):
+        for _ in range(turns[t]):
+            u[:] = np.sin(u) * u + 0.3
+        u *= 0.9
+    return u.sum()
+
+
+def more_and_more(u):
+    """So is how much a step saves."""
+    n = 1
+    while u[0] < 1.0:
+        for i in range(n):
+            u *= u + 0.5 / (i + 1)
+        n += 1
+    return u.sum()
+
+
+def filled_in_a_branch(u, y, steps):
+    """Which steps have the array is dynamic; that it is no larger than in the branch is known."""
+    total = 0.0
+    for t in range(steps):
+        if y[t] > 0.5:
+            v = np.empty((3, u.size))
+            for j in range(3):
+                u[:] = np.sin(u) * u + 0.3
+                v[j] = u * u
+            for j in range(3):
+                total += np.sum(v[j] ** 3)
+        u *= 0.9
+    return u.sum() + total
+
+
+def determinants(a, y):
+    """Of a singular matrix the derivative is that of a polynomial, by products of matrices."""
+    total = 0.0
+    for t in range(y.size):
+        a = 0.9 * a
+        a[0] *= y[t]
+        total += np.linalg.det(a) * y[t]
+    return total
+
+
 def sweeps_in_a_branch(u, steps, inner):
     """Of the loop in each step there may be none: its sizes are known before."""
     for i in range(steps):
@@ -362,6 +406,18 @@ ROWS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
     (three_deep, (some(20), some(20), 2, 0, 4), ("u", "w")),
     (four_deep, (some(20), 5, 4, 0.1), ("u",)),
     (until_none_is_large, (some(30), 0.4, 0.3), ("u",)),
+    (
+        counted_by_elements,
+        (
+            some(30),
+            np.array([3, 0, 7, 1, 5]),
+        ),
+        ("u",),
+    ),
+    (more_and_more, (np.full(3, 0.9),), ("u",)),
+    (filled_in_a_branch, (some(20), some(30), 30), ("u",)),
+    (determinants, (np.eye(5) + some(5, 5), some(9)), ("a", "y")),
+    (determinants, (np.eye(4) + some(4, 4), some(9) * np.eye(9)[0]), ("a", "y")),
     (sweeps_in_a_branch, (some(9), 6, 7), ("u",)),
     (sweeps_in_a_branch, (some(9), 6, 0), ("u",)),
     (chained, (np.asfortranarray(CHANCE.normal(size=(7, 2))), np.arange(7) - 1, 5), ("x",)),
