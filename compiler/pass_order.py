@@ -59,6 +59,7 @@ from .transforms.lift_choices import LiftChoices
 from .transforms.localize_cells import LocalizeCells
 from .transforms.merge_additions import MergeAdditions
 from .transforms.move_conditions import MoveConditions
+from .transforms.order_sums import OrderSums
 from .transforms.pack_columns import PackColumns
 from .transforms.pair_mirrored import PairMirrored
 from .transforms.peel_boundaries import PeelBoundaries
@@ -214,6 +215,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     ShortenRecurrences(),  # after scalar-replace-carried; what is beside chains may be vectors
     DistributeLoops(),  # after interchanges, which may make it unnecessary
     DropArgumentFills(),  # last: the fills that no pass removed
+    OrderSums(),  # maps are final
 )
 
 FOR_CACHES = (
@@ -258,6 +260,7 @@ FOR_CACHES = (
         ScalarReplaceCarried,
         ShortenRecurrences,
         DistributeLoops,
+        OrderSums,
     ),
 )
 """Passes that are about caches, registers and vectors."""
@@ -320,6 +323,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     MergeAdditions,
     PrivatizeCells,
     MoveConditions,
+    OrderSums,
     PackColumns,
     PairMirrored,
     WriteProducts,

@@ -28,9 +28,11 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute
 
 from ...dialects import array
+from ..analysis.row_order import INNERMOST, innermost_of
 from .gather_maps import Part, lower_gather
 from .kernel_state import KernelState, lanes_of, value_type
 from .llvm_text import integer, is_few
@@ -137,9 +139,8 @@ def where_not_empty(nest: Nest) -> Generator[None]:
 def loop_order(state: KernelState, op: array.MapOp, extents: list[str]) -> list[int]:
     """The axes from the outermost loop to the innermost; axes of extent 1 have no loop.
 
-    Unit strides decide the innermost. Operands that are reduced or broadcast decide where the others do not:
-    they stand still in one loop and go along in the other. Of a sum only what is read counts: that something
-    is saved beside it must not change the order of its terms.
+    Of a sum only what is read counts (`row_order`): that something is saved beside it must not change the
+    order of its terms.
     """
     axes = [a for a in range(len(extents)) if extents[a] != "1"]
     if len(axes) < 2:
@@ -149,14 +150,11 @@ def loop_order(state: KernelState, op: array.MapOp, extents: list[str]) -> list[
     operands = [state.memrefs[m] for m in op.ins]
     if not any(sums):
         operands += outs
-
-    def score(axis: int) -> tuple[int, int]:
-        along = [d.strides for d in operands if d.strides[axis] == "1"]
-        still = sum(any(strides[a] == "0" for a in axes) for strides in along)
-        return len(along) - still, still
-
-    inner = max(axes, key=lambda a: (score(a), a))
-    if inner == axes[0] and any(score(inner)):
+    inner = innermost_of(axes, [d.strides for d in operands])
+    decided = op.attributes.get(INNERMOST)
+    if isinstance(decided, IntegerAttr) and decided.value.data in axes:
+        inner = decided.value.data
+    if inner == axes[0]:
         return axes[::-1]
     return [a for a in axes if a != inner] + [inner]
 

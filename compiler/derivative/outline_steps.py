@@ -220,6 +220,8 @@ class Outline:
         """What values of the function are called in the body's."""
         self.cells: dict[SSAValue, SSAValue] = {}
         """The cells, as the body has them, of active floats."""
+        self.of_maps: dict[tuple[Operation, SSAValue], SSAValue] = {}
+        """What maps have read of these cells."""
 
     def run(self, memory: int, go: SSAValue | None, *, followed: bool) -> None:
         """`go`: the cell that says whether there is another iteration; whether it is `followed` by others."""
@@ -378,7 +380,11 @@ class Outline:
         at = user
         while isinstance(above := at.parent_op(), array.MapOp):
             at = above
+        if at is not user and (known := self.of_maps.get((at, cell))) is not None:
+            return known  # of a map it is one cotangent, whose terms are added point by point
         load = memref.LoadOp.get(cell, [])
+        if at is not user:
+            self.of_maps[at, cell] = load.res
         load.res.name_hint = value.name_hint
         load.location = user.location
         cast(Block, at.parent).insert_op_before(load, at)

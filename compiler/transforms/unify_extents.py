@@ -23,8 +23,9 @@ After::
     }
 
 A check may combine several comparisons by `or`: past it each is false. All numbers that are equal get one
-name: a constant, else the one that maps and arrays before the check have, as those keep it. What follows
-from an `and` is not used, nor what an `scf.if` tests.
+name: a constant; of extents of one array that of the later axis, by which rows are known to lie one behind
+the other; else the one that maps and arrays before the check have, as those keep it. What follows from an
+`and` is not used, nor what an `scf.if` tests.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -78,6 +80,8 @@ def unify_in(
                 if is_before(names[1], names[0], order):
                     names.reverse()
                 kept, other = sorted(names, key=lambda v: rank(v, used))
+                if goes_along_rows(other, kept):
+                    kept, other = other, kept
                 if kept is not other:
                     equal[other] = kept
                     learnt.append(other)
@@ -91,6 +95,15 @@ def name_of(value: SSAValue, equal: dict[SSAValue, SSAValue]) -> SSAValue:
     while value in equal:
         value = equal[value]
     return value
+
+
+def goes_along_rows(one: SSAValue, other: SSAValue) -> bool:
+    """Whether they are extents of one array, and the first is that of the later axis."""
+    a, b = one.owner, other.owner
+    if isinstance(a, memref.DimOp) and isinstance(b, memref.DimOp) and a.source is b.source:
+        first, second = array.constant_value(a.index), array.constant_value(b.index)
+        return first is not None and second is not None and first > second
+    return False
 
 
 def rank(value: SSAValue, used: set[SSAValue]) -> int:

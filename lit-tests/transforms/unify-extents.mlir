@@ -33,6 +33,31 @@ func.func @a_constant_is_preferred(%n : index) -> index {
   func.return %n : index
 }
 
+// Rows of an array of these extents are seen to lie one behind the other.
+// CHECK-LABEL: @of_one_array_the_later_axis_is_preferred
+// CHECK:         func.return %m
+func.func @of_one_array_the_later_axis_is_preferred(%a : memref<?x?xf64>) -> index {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %a, %c0 : memref<?x?xf64>
+  %m = memref.dim %a, %c1 : memref<?x?xf64>
+  %differ = arith.cmpi ne, %n, %m : index
+  array.raise_if %differ, "ValueError", "no"
+  func.return %n : index
+}
+
+// CHECK-LABEL: @of_two_arrays_the_first_is_preferred
+// CHECK:         func.return %n
+func.func @of_two_arrays_the_first_is_preferred(%a : memref<?x?xf64>, %b : memref<?x?xf64>) -> index {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %a, %c0 : memref<?x?xf64>
+  %m = memref.dim %b, %c1 : memref<?x?xf64>
+  %differ = arith.cmpi ne, %n, %m : index
+  array.raise_if %differ, "ValueError", "no"
+  func.return %m : index
+}
+
 // CHECK-LABEL: @kept_before_the_check
 // CHECK:         %s = arith.addi %m, %m
 func.func @kept_before_the_check(%n : index, %m : index) -> index {

@@ -22,6 +22,7 @@ from mutad.runtime.target import VARIABLE, runnable
 
 Array = np.ndarray
 CHANCE = np.random.default_rng(7)
+RANDOM = np.random.default_rng(1)
 LOST = CHANCE.choice([0.5, 1.0, 2.0, 1e-200, 1e-300], 300, p=[0.3, 0.3, 0.36, 0.02, 0.02])
 HERE = ("", *in_turn(runnable()[1:]))
 """The CPU at hand, and of the levels that it has another one each day."""
@@ -232,6 +233,34 @@ def times_the_transpose(a: Array, x: Array, steps: int) -> float:
     return (b * b).sum()
 
 
+def weighed_rows(a: Array, x: Array, steps: int) -> float:
+    """Sums along rows, of what lies side by side in the copies of steps alone."""
+    s = 0.5
+    for _ in range(steps):
+        a[:] = 0.9 * np.tanh(a)
+        s += 0.1 * np.tanh(np.mean(a * x[:, None], axis=1)).sum()
+    return s
+
+
+def rows_times_one(a: Array, x: Array, steps: int) -> float:
+    """A sum of all elements of a matrix of which a check finds that it is square."""
+    s = x[0]
+    for i in range(steps):
+        a *= 0.5 + np.sin(a[i][:, None])
+        s += a.sum()
+    return s
+
+
+def a_number_twice(a: Array, k: float, steps: int) -> float:
+    """One loop over elements multiplies by a number twice: its cotangent is one sum."""
+    s = 0.5
+    for _ in range(steps):
+        b = a * a.T * k
+        a[:] = 0.9 * np.tanh(a * k + b)
+        s += 0.1 * a.sum()
+    return s
+
+
 def every_second(a: Array) -> Array:
     view = np.zeros([2 * n for n in a.shape])[tuple(slice(None, None, 2) for _ in a.shape)]
     view[...] = a
@@ -300,6 +329,16 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
         ),
         ("x",),
     ),
+    *(
+        (
+            weighed_rows,
+            (laid_out(RANDOM.normal(size=(41, 41)) / 5), RANDOM.normal(size=41), 6),
+            ("x", "a"),
+        )
+        for laid_out in (every_second, transposed, upside_down)
+    ),
+    (rows_times_one, (RANDOM.uniform(-0.9, 0.9, (41, 41)), RANDOM.normal(size=41), 6), ("a",)),
+    (a_number_twice, (every_second(RANDOM.uniform(-0.9, 0.9, (41, 41))), 0.7, 6), ("k",)),
     *(
         (function, (laid_out(CHANCE.normal(size=(n, n)) / 5), CHANCE.normal(size=n), 5), ("a",))
         for function, n, laid_out in (
