@@ -94,7 +94,7 @@ class StoreParts(ModulePass):
         for function in functions(op):
             changed = True
             while changed:
-                changed = Parts(function).store_one()
+                changed = Parts(function).store_all()
 
 
 class Parts:
