@@ -22,16 +22,17 @@ Not handled: stores that write back the same value, and values restored later.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from xdsl.dialects import func, memref, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import ad, array
-from ..rules import Access, writes
+from ..rules import Access
 from .alias import AliasAnalysis
 from .dependence import Dependence
-from .memory_ssa import MemorySSA, walk_normal
+from .memory_ssa import MemorySSA
 
 
 class Kills:
@@ -47,17 +48,7 @@ class Kills:
         self.alias = alias or AliasAnalysis(function)
         self.ssa = ssa or MemorySSA(function, self.alias)
         self.dependence: Dependence = self.ssa.dependence
-        self._writes: dict[SSAValue, list[Access]] = {}
         self._known: dict[tuple[Operation, SSAValue, str, bool], Operation | None] = {}
-        for op in walk_normal(function):
-            for write in writes(op):
-                touched = {
-                    r
-                    for root in self.alias.roots(write.memref)
-                    for r in self.alias.interfering(root)
-                }
-                for root in touched:
-                    self._writes.setdefault(root, []).append(write)
 
     def killer(self, access: Access) -> Operation | None:
         """The first op, later in execution than `access`, that may overwrite what it touches."""
@@ -74,14 +65,15 @@ class Kills:
         else in a later iteration of this loop.
         """
         itself = access.kind == "read"
-        candidates = self._candidates(access)
-        for write in candidates:
+        candidates, places = self.ssa.writes_to(access.memref)
+        for k in range(bisect_left(places, self.ssa.order[access.op]), len(candidates)):
+            write = candidates[k]
             if self._comes_later(access, write, itself) and self._meets(access, write, None):
                 yield write, None
         for scope in reversed(self.dependence.loops(access.op.parent)):
-            for write in candidates:
-                if self._inside(write.op, scope) and self._meets(access, write, scope):
-                    yield write, scope
+            for k in self.ssa.inside(scope, places):
+                if self._meets(access, candidates[k], scope):
+                    yield candidates[k], scope
 
     def runs_after(self, write: Access, access: Access) -> bool:
         """Within one iteration of all loops around both, the write runs after the access."""
@@ -99,34 +91,21 @@ class Kills:
         return self._known[key]
 
     def _compute(self, access: Access, itself: bool) -> Operation | None:
-        candidates = self._candidates(access)
-        inner: array.LoopOp | None = None
+        candidates, places = self.ssa.writes_to(access.memref)
+        begin = bisect_left(places, self.ssa.order[access.op])
         for scope in (*reversed(self.dependence.loops(access.op.parent)), None):
-            within = [w for w in candidates if scope is None or self._inside(w.op, scope)]
-            for write in within:
-                if inner is not None and self._inside(write.op, inner):
-                    continue
+            within = range(len(places)) if scope is None else self.ssa.inside(scope, places)
+            for k in range(begin, within.stop):
+                write = candidates[k]
                 if self._comes_later(access, write, itself) and self._meets(access, write, None):
                     return write.op
+            begin = within.stop
             if (end := self._release(access, scope)) is not None:
                 return end
-            if scope is None:
-                break
-            for write in within:
-                if self._meets(access, write, scope):
-                    return write.op
-            inner = scope
+            for k in within if scope is not None else ():
+                if self._meets(access, candidates[k], scope):
+                    return candidates[k].op
         return None
-
-    def _candidates(self, access: Access) -> list[Access]:
-        """All writes to memory that may be that of `access`, in program order."""
-        found: dict[Access, None] = {}
-        roots = self.alias.roots(access.memref)
-        for root in roots:
-            found.update(dict.fromkeys(self._writes.get(root, ())))
-        if len(roots) == 1:
-            return list(found)
-        return sorted(found, key=lambda write: self.ssa.order[write.op])
 
     def _meets(self, access: Access, write: Access, level: array.LoopOp | None) -> bool:
         """The write may touch what is accessed. What the caller does is not asked of subscripts.
@@ -137,9 +116,6 @@ class Kills:
         if isinstance(write.op, ad.HandoverOp):
             return True
         return not is_fresh(write) and self.dependence.may_meet(access, write, level)
-
-    def _inside(self, op: Operation, loop: array.LoopOp) -> bool:
-        return loop in self.dependence.loops(op.parent)
 
     def _comes_later(self, access: Access, write: Access, itself: bool) -> bool:
         """Within one iteration of all loops around both, the write runs after the access."""

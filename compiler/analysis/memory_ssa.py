@@ -21,7 +21,7 @@ the two apart, because the contents differ.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -122,10 +122,17 @@ class MemorySSA:
         self._reaching: dict[Operation, MemoryAccess] = {}
         self._number = 0
         self.order: dict[Operation, int] = {}
-        self._writing = writing_ops(function)
+        self._writes_of = {op: found for op in every_op(function) if (found := writes(op))}
+        self._writing = with_ops_around(self._writes_of)
         self._number_ops(function)
         self._changes: dict[SSAValue, dict[Block, list[int]]] = {}
         self._changers: dict[SSAValue, dict[Block, list[Operation]]] = {}
+        self._changes_of_several: dict[
+            tuple[frozenset[SSAValue], Block], tuple[list[Operation], list[int]]
+        ] = {}
+        self._writes: dict[SSAValue, list[Access]] = {}
+        self._writes_to: dict[frozenset[SSAValue], tuple[list[Access], list[int]]] = {}
+        self._record_writes()
         self._record_changes(function)
         if function.body.blocks.first is not None:
             self._walk_block(function.body.blocks.first, self.live_on_entry)
@@ -235,7 +242,7 @@ class MemorySSA:
         return any(
             self.alias.may_alias(write.memref, access.memref)
             and self.dependence.may_meet(write, access, level)
-            for write in writes(op)
+            for write in self._writes_of[op]
         )
 
     def _writers(self, loop: array.LoopOp) -> Iterator[Operation]:
@@ -282,38 +289,75 @@ class MemorySSA:
         """
         base = self.alias.base(read.memref)
         home = base.owner if isinstance(base.owner, Block) else base.owner.parent
+        roots = self.alias.roots(base)
         op = read.op
         while (block := op.parent) is not None:
-            earlier = self._changes_before(self.alias.roots(base), op, block)
-            for position, change in reversed(list(enumerate(earlier))):
-                if change is base.owner or self._clobbered_in(change, read):
-                    return earlier[position + 1] if position + 1 < len(earlier) else op
-            since = earlier[0] if earlier else op
+            changes, places = self._changes_of(roots, block)
+            at = bisect_left(places, self.order[op])
+            for k in range(at - 1, -1, -1):
+                if changes[k] is base.owner or self._clobbered_in(changes[k], read, None):
+                    return changes[k + 1] if k + 1 < at else op
+            since = changes[0] if at else op
             parent = block.parent_op()
             if block is home or parent is None or parent is self.function:
                 return since
             if isinstance(parent, array.LoopOp):
                 if parent.condition_block is not None and parent in self._writing:
                     return since
-                if any(self._may_clobber(w, read, parent) for w in self._writers(parent)):
+                if self._clobbered_in(parent, read, parent):
                     return since
             elif not isinstance(parent, scf.IfOp):
                 return since
             op = parent
         return op
 
-    def _changes_before(
-        self, roots: Iterable[SSAValue], op: Operation, block: Block
-    ) -> list[Operation]:
-        """The ops of a block before `op` that may change any of the roots, in order."""
-        found = {c for root in roots for c in self.changes(root, block)}
-        return sorted((c for c in found if self.order[c] < self.order[op]), key=self.order.get)  # pyright: ignore
+    def _changes_of(
+        self, roots: frozenset[SSAValue], block: Block
+    ) -> tuple[Sequence[Operation], Sequence[int]]:
+        """The ops of a block that may change any of the roots, in order, with their numbers."""
+        if len(roots) == 1:
+            (root,) = roots
+            return self.changes(root, block), self.places(root, block)
+        found = self._changes_of_several.get((roots, block))
+        if found is None:
+            places = {self.order[c]: c for root in roots for c in self.changes(root, block)}
+            numbers = sorted(places)
+            found = [places[n] for n in numbers], numbers
+            self._changes_of_several[roots, block] = found
+        return found
 
-    def _clobbered_in(self, change: Operation, read: Access) -> bool:
-        """An op, or what is in it, may have written what is read later in the same block."""
-        return any(
-            self._may_clobber(op, read, None) for op in walk_normal(change) if op in self._defs
-        )
+    def _clobbered_in(self, op: Operation, read: Access, level: array.LoopOp | None) -> bool:
+        """An op, or what is in it, may have written what is read: later in the same block, or in a later
+        iteration of `level`."""
+        found, places = self.writes_to(read.memref)
+        return any(self.dependence.may_meet(found[k], read, level) for k in self.inside(op, places))
+
+    # All writes.
+
+    def writes_to(self, memref: SSAValue) -> tuple[Sequence[Access], Sequence[int]]:
+        """All writes to memory that may be that of `memref`, in program order, with their ops' numbers."""
+        roots = self.alias.roots(memref)
+        found = self._writes_to.get(roots)
+        if found is None:
+            of_any = {w: None for root in roots for w in self._writes.get(root, ())}
+            writes = sorted(of_any, key=lambda write: self.order[write.op])
+            found = self._writes_to[roots] = writes, [self.order[w.op] for w in writes]
+        return found
+
+    def inside(self, op: Operation, places: Sequence[int]) -> range:
+        """Which of these numbers, in order, are those of an op and of what is in it."""
+        first = bisect_left(places, self.order[op])
+        return range(first, bisect_right(places, self.order[last_within(op)], first))
+
+    def _record_writes(self) -> None:
+        for op in walk_normal(self.function):
+            for write in self._writes_of.get(op, ()):
+                for root in self._touched(write):
+                    self._writes.setdefault(root, []).append(write)
+
+    def _touched(self, write: Access) -> set[SSAValue]:
+        """The roots whose memory a write may change."""
+        return {r for root in self.alias.roots(write.memref) for r in self.alias.interfering(root)}
 
     def _changed_before(
         self, root: SSAValue, anchor: Operation, block: Block, parent: Operation
@@ -352,9 +396,8 @@ class MemorySSA:
             op = parent
 
     def _writes_root(self, op: Operation, root: SSAValue) -> bool:
-        block = op.parent
-        assert block is not None
-        return op in self.changes(root, block)
+        assert op.parent is not None
+        return bool(self.inside(op, self.places(root, op.parent)))
 
     def _last_change(
         self, root: SSAValue, before: Operation | None, block: Block
@@ -372,6 +415,17 @@ class MemorySSA:
         """The ops of `block` that may change a root, themselves or inside, in order."""
         return self._changers.get(root, {}).get(block, ())
 
+    def places(self, root: SSAValue, block: Block) -> Sequence[int]:
+        """The numbers of these ops."""
+        return self._changes.get(root, {}).get(block, ())
+
+    def changes_back(self, root: SSAValue, last: Operation) -> Iterator[Operation]:
+        """These ops of the block of one of them, from that one backwards."""
+        assert last.parent is not None
+        ops = self.changes(root, last.parent)
+        at = bisect_left(self.places(root, last.parent), self.order[last])
+        return (ops[k] for k in range(at, -1, -1))
+
     def _number_ops(self, function: func.FuncOp) -> None:
         for number, op in enumerate(every_op(function)):
             self.order[op] = number
@@ -382,9 +436,8 @@ class MemorySSA:
             changed: set[SSAValue] = set()
             if isinstance(op, ROOT_OPS):
                 changed.update(op.results)
-            for write in writes(op):
-                for root in self.alias.roots(write.memref):
-                    changed |= self.alias.interfering(root)
+            for write in self._writes_of.get(op, ()):
+                changed |= self._touched(write)
             for root in changed:
                 self._record_change(root, op)
 
@@ -404,12 +457,10 @@ class MemorySSA:
             current = current.parent_op()
 
 
-def writing_ops(function: func.FuncOp) -> set[Operation]:
+def with_ops_around(writing: Iterable[Operation]) -> set[Operation]:
     """The ops that may write memory, themselves or inside."""
     found: set[Operation] = set()
-    for op in every_op(function):
-        if not writes(op):
-            continue
+    for op in writing:
         current: Operation | None = op
         while (
             current is not None and current not in found and array.RAISES not in current.attributes
@@ -417,6 +468,14 @@ def writing_ops(function: func.FuncOp) -> set[Operation]:
             found.add(current)
             current = current.parent_op()
     return found
+
+
+def last_within(op: Operation) -> Operation:
+    """The last of an op and what is in it."""
+    for region in reversed(op.regions):
+        if region.last_block is not None and region.last_block.last_op is not None:
+            return last_within(region.last_block.last_op)
+    return op
 
 
 def walk_normal(op: Operation) -> Iterator[Operation]:

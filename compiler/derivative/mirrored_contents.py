@@ -16,6 +16,7 @@ same holds for a variable whose next value is also stored to an element of an ar
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
@@ -126,8 +127,9 @@ class Mirrors:
         """The number of the next op of the block that changes the array: it reads the same contents still."""
         block = last.parent
         assert block is not None
-        later = (self.ssa.order[op] for op in self.ssa.changes(root, block))
-        return min((n for n in later if n > self.ssa.order[last]), default=len(self.ssa.order))
+        places = self.ssa.places(root, block)
+        at = bisect_right(places, self.ssa.order[last])
+        return places[at] if at < len(places) else len(self.ssa.order)
 
     def _written(self, op: array.MapOp, value: SSAValue) -> Iterator[tuple[array.MapOp, SSAValue]]:
         """Where a map stores a value of its body."""

@@ -40,15 +40,37 @@ class OwnSaves:
         yield from self.reads.values()
 
 
-def own_saves(save: Save, plan: Plan, graph: ValueGraph, loop: array.LoopOp) -> OwnSaves | None:
+@dataclass(frozen=True)
+class Readers:
+    """What is read in other iterations than those that saved it."""
+
+    of: Mapping[Saved, Mapping[Saved, Answer]]
+    """What is read of each tape of old contents."""
+    of_neighbours: frozenset[array.LoopOp]
+    """The loops that have variables of the iteration before."""
+
+
+def readers_in(plan: Plan) -> Readers:
+    of: dict[Saved, dict[Saved, Answer]] = {}
+    loops = set[array.LoopOp]()
+    for node, how in plan.hows.items():
+        if isinstance(how, ReadOld):
+            for one in how.answer.instances:
+                of.setdefault(one.of, {})[node] = how.answer
+        elif isinstance(how, ReadNeighbour):
+            loops.add(how.neighbour.loop)
+    return Readers(of, frozenset(loops))
+
+
+def own_saves(
+    save: Save, all_readers: Readers, graph: ValueGraph, loop: array.LoopOp
+) -> OwnSaves | None:
     """What each iteration saves in place of a tape; None where that is not enough."""
     if loop not in save.loops:
         return OwnSaves(save, {})
-    if any(isinstance(h, ReadNeighbour) and h.neighbour.loop is loop for h in plan.hows.values()):
+    if loop in all_readers.of_neighbours:
         return None
-    readers = {
-        n: h.answer for n, h in plan.hows.items() if isinstance(h, ReadOld) and reads(h, save)
-    }
+    readers = all_readers.of.get(save.node, {})
     others = [n for n, answer in readers.items() if not is_of_own(answer, save, loop)]
     reads_again: dict[Saved, Save] = {}
     for node in others:
@@ -60,10 +82,6 @@ def own_saves(save: Save, plan: Plan, graph: ValueGraph, loop: array.LoopOp) -> 
         return OwnSaves(None, reads_again)
     kept = of_one_iteration(save, loop) if save.margins[0] == (0, 0) else None
     return None if kept is None else OwnSaves(kept, reads_again)
-
-
-def reads(how: ReadOld, save: Save) -> bool:
-    return any(one.of == save.node for one in how.answer.instances)
 
 
 def is_of_own(answer: Answer, save: Save, loop: array.LoopOp) -> bool:

@@ -33,7 +33,7 @@ For those who look for an error in a plan, `minimal:3` decides on the first thre
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import cast
 
 from xdsl.dialects import func, memref
@@ -153,7 +153,14 @@ class Planner:
         wanted = self._wanted(cut, ways)
         margins = margins_of({n: a for n, a in answers.items() if n in wanted})
         position = {op: i for i, op in enumerate(every_op(graph.function))}
-        saves = [self._save(n, wanted, ways, margins) for n in wanted if n in cut]
+        readers: dict[Overwritten, Operation] = {}
+        for node, how in ways.items():
+            if node in wanted and isinstance(how, ReadOld):
+                reader = how.answer.access.op if isinstance(node, Version) else defining_op(node)
+                for one in how.answer.instances:
+                    first = readers.setdefault(one.of, reader)
+                    readers[one.of] = min(first, reader, key=graph.ssa.order.__getitem__)
+        saves = [self._save(n, wanted, readers, margins) for n in wanted if n in cut]
         saves.sort(key=lambda s: position[s.at])
         self.hows |= {s.node: s for s in saves}
         for node, twin in graph.twin_of.items():
@@ -230,21 +237,14 @@ class Planner:
         self,
         node: Saved,
         wanted: dict[Saved, Operation],
-        ways: dict[Node, How],
+        readers: Mapping[Overwritten, Operation],
         margins: dict[Overwritten, Margins],
     ) -> Save:
         graph = self.graph
         killer: Operation | None
         if isinstance(node, Overwritten):
             at = killer = node.store
-            readers = (
-                h.answer.access.op if isinstance(n, Version) else defining_op(n)
-                for n, h in ways.items()
-                if n in wanted
-                and isinstance(h, ReadOld)
-                and any(i.of == node for i in h.answer.instances)
-            )
-            source: Operation = min(readers, key=graph.ssa.order.__getitem__)
+            source: Operation = readers[node]
         else:
             at = source = graph.reader_of[node] if isinstance(node, Version) else defining_op(node)
             killer = graph.killer_behind(node)
@@ -269,15 +269,32 @@ class Planner:
 
     def lost_contents(self) -> frozenset[Version]:
         """Contents that branches or loops fill, with what is only popped as those are reversed."""
+        around = self._around_pushes()
         return frozenset(
             node
             for node, how in self.hows.items()
-            if isinstance(node, Version) and isinstance(how, Recompute) and self._is_lost(node)
+            if isinstance(node, Version)
+            and isinstance(how, Recompute)
+            and self._is_lost(node, around)
         )
 
-    def _is_lost(self, version: Version) -> bool:
+    def _around_pushes(self) -> set[Operation]:
+        """The ops before which something is pushed, or where something is rolled back, and those around."""
+        found = set[Operation]()
+        for how in self.hows.values():
+            op: Operation | None = None
+            if isinstance(how, Save):
+                op = how.push_before
+            elif isinstance(how, RollBack):
+                op = how.rolled.at
+            while op is not None and op not in found:
+                found.add(op)
+                op = op.parent_op()
+        return found
+
+    def _is_lost(self, version: Version, around: Collection[Operation]) -> bool:
         refill = self.graph.refill_of[version]
-        nested = [step for step in refill.steps if step.regions]
+        nested = [step for step in refill.steps if step.regions and step in around]
         pending: list[Saved] = [version]
         seen = set[Saved]()
         while pending and nested:

@@ -134,18 +134,15 @@ class Refills:
         last = state.op
         if of is not root or last is None or state.place == "phi":
             return None
-        block = last.parent
-        assert block is not None
-        changes = self.ssa.changes(root, block)
-        return self._up_to(root, changes[: changes.index(last) + 1])
+        return self._up_to(root, last)
 
-    def _up_to(self, root: SSAValue, changes: Sequence[Operation]) -> Refill | None:
+    def _up_to(self, root: SSAValue, last: Operation) -> Refill | None:
         steps: list[Operation] = []
         boxes: list[Box] = []
         left: Boxes | None = not_empty([self._whole(root)])
         start: Version | None = None
         around: array.LoopOp | None = None
-        for op in reversed(changes):
+        for op in self.ssa.changes_back(root, last):
             if op is root.owner:
                 break
             if not self._can_be_cloned(op, root) or len(steps) == MOST_STEPS:

@@ -32,9 +32,11 @@ def base_of(save: Save) -> SSAValue | None:
 
 def is_set_first(base: SSAValue, loop: array.LoopOp) -> bool:
     """Whether a variable holds nothing from one iteration to the next, and adds nothing up."""
+    if not isinstance(base.owner, memref.AllocaOp):
+        return False
     users = {use.operation for use in base.uses}
     inside = [op for op in loop.walk() if op in users]
-    if not isinstance(base.owner, memref.AllocaOp) or not inside:
+    if not inside:
         return False
     stores = [op for op in inside if isinstance(op, memref.StoreOp)]
     known = all(isinstance(op, memref.LoadOp | memref.StoreOp) for op in inside)

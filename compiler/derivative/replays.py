@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from math import prod
 from typing import cast
 
@@ -38,12 +39,13 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
+from ...dialects.within import every_op
 from ..analysis.in_place import stands_still
 from ..analysis.views import strip_views, views_between
 from ..rules import Access, Contents, writes
 from ..rules.descriptors import descriptor_values
 from .overwritten import Answer, Overwritten, symbols_of
-from .own_saves import OwnSaves, hows_of_one_iteration, own_saves
+from .own_saves import OwnSaves, hows_of_one_iteration, own_saves, readers_in
 from .plan import Free, How, Plan, ReadOld, Recompute, Reload, Replay, Save
 from .prices import ACCESS, effort, takes_long
 from .replayed_ops import base_of, is_column, is_set_first, is_sum, taken_in_body
@@ -132,6 +134,7 @@ class Finder:
         self.every = EVERY
         self.states: dict[SSAValue, Save] = {}
         """The replayed arrays from outside the loop, each with the save because of which it is one."""
+        self._readers = readers_in(plan)
         self._now: Save | None = None
         self._pending: list[Callable[[], None]] = []
         self._at_hand: dict[SSAValue, bool] = {}
@@ -168,7 +171,7 @@ class Finder:
 
     def _own_saves(self, save: Save) -> OwnSaves | None:
         """What each iteration saves in place of a tape."""
-        return own_saves(save, self.plan, self.graph, self.loop)
+        return own_saves(save, self._readers, self.graph, self.loop)
 
     def _state(self, base: SSAValue, save: Save) -> Save:
         """What is kept of an array: its contents at the beginning of every so many-th iteration."""
@@ -378,15 +381,24 @@ class Finder:
         elif not is_cell:
             assert self._now is not None
             self.states[base] = self._now
-        for op in self.loop.walk():
+        for op, memory in self._stores.get(base, ()):
+            if not self._comes_too_late(op):
+                self._check(strip_views(memory) is base)
+                self._check(isinstance(op, array.MapOp | memref.StoreOp))
+                self._keep(op)
+                self._touch(op, memory)
+                if isinstance(op, array.MapOp):
+                    self._pending.append(lambda op=op: self._compute_stored(op))
+
+    @cached_property
+    def _stores(self) -> dict[SSAValue, list[tuple[Operation, SSAValue]]]:
+        """What stores in the loop to each root, in order, and where."""
+        found: dict[SSAValue, list[tuple[Operation, SSAValue]]] = {}
+        for op in every_op(self.loop):
             for write in writes(op):
-                if base in alias.roots(write.memref) and not self._comes_too_late(op):
-                    self._check(strip_views(write.memref) is base)
-                    self._check(isinstance(op, array.MapOp | memref.StoreOp))
-                    self._keep(op)
-                    self._touch(op, write.memref)
-                    if isinstance(op, array.MapOp):
-                        self._pending.append(lambda op=op: self._compute_stored(op))
+                for root in self.graph.alias.roots(write.memref):
+                    found.setdefault(root, []).append((op, write.memref))
+        return found
 
     def _comes_too_late(self, op: Operation) -> bool:
         """Whether nothing that is replayed reads what an op stores."""

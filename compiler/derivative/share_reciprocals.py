@@ -112,11 +112,18 @@ def computed_again(block: Block, divisor: SSAValue, guards: set[Operation]) -> l
 
 def is_for_guards(value: SSAValue, guards: set[Operation]) -> bool:
     """Only guards read the value, and what is computed of it; a NaN there makes each of them a NaN."""
-    readers = [use.operation for use in value.uses]
-    return bool(readers) and all(
-        op in guards or (isinstance(op, KEEPING) and is_for_guards(op.results[0], guards))
-        for op in readers
-    )
+    seen, pending = set[SSAValue](), [value]
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        readers = [use.operation for use in value.uses]
+        inner = [op for op in readers if op not in guards]
+        if not readers or not all(isinstance(op, KEEPING) for op in inner):
+            return False
+        pending += (op.results[0] for op in inner)
+    return True
 
 
 KEEPING = (arith.MulfOp, arith.DivfOp, arith.AddfOp, arith.SubfOp, arith.NegfOp, math.FmaOp)

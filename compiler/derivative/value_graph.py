@@ -26,7 +26,7 @@ from .plan import How, Invert, Node, Reload, RollBack, Saved
 from .prices import Prices, takes_long
 from .refills import Refill, Refills
 from .rollback import Rollbacks, Rolled, is_around
-from .segments import comes_before, is_recomputable, value_block
+from .segments import is_recomputable, value_block
 from .versions import Version, is_growable
 
 
@@ -272,8 +272,13 @@ class ValueGraph:
             reads = reader is anchor and not isinstance(reader, array.LoopOp | scf.IfOp)
             self.reading[version] = reader if reads else known
         first = self.reader_of.get(version)
-        if first is None or comes_before(anchor, first):
+        if first is None or self._comes_before(anchor, first):
             self.reader_of[version] = anchor
+
+    def _comes_before(self, op: Operation, other: Operation) -> bool:
+        """Whether an op stands before another one in the block that they share."""
+        order = self.ssa.order
+        return op.parent is other.parent and order[op] <= order[other]
 
     def _anchor(self, base: SSAValue, reader: Operation) -> Operation:
         """The op, in the outermost block where the version is current, that encloses the reader."""

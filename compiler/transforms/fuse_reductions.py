@@ -130,12 +130,16 @@ def is_harmless(user: Operation, op: array.MapOp) -> bool:
 
 
 def is_for_return(op: Operation) -> bool:
-    return all(
-        isinstance(u.operation, func.ReturnOp)
-        or (is_pure(u.operation) and not u.operation.regions and is_for_return(u.operation))
-        for r in op.results
-        for u in r.uses
-    )
+    """Whether all that is computed of an op's results goes nowhere but to results of the function."""
+    pending, seen = [op], set[Operation]()
+    while pending:
+        users = {use.operation for result in pending.pop().results for use in result.uses} - seen
+        seen |= users
+        inner = [user for user in users if not isinstance(user, func.ReturnOp)]
+        if not all(is_pure(user) and not user.regions for user in inner):
+            return False
+        pending += inner
+    return True
 
 
 def place_for(op: array.MapOp, effects: MemoryEffects) -> array.MapOp | None:

@@ -257,34 +257,41 @@ def interleaved(view: array.ViewOp, other: SSAValue) -> bool:
 
 def vanishes_with(value: SSAValue, body: Block) -> frozenset[SSAValue] | None:
     """Inputs such that the value is 0 where they are all 0; None where there are none."""
-    if known_float(value) == 0.0:
-        return frozenset()
-    op = value.owner
-    if op is body:
-        return frozenset((value,))
+    inputs, seen, pending = set[SSAValue](), set[SSAValue](), [value]
+    while pending:
+        value = pending.pop()
+        if value in seen or known_float(value) == 0.0:
+            continue
+        seen.add(value)
+        if value.owner is body:
+            inputs.add(value)
+            continue
+        factors = zero_if_zero(value.owner, body)
+        if factors is None:
+            return None
+        pending += factors
+    return frozenset(inputs)
+
+
+def zero_if_zero(op: Operation | Block, body: Block) -> Sequence[SSAValue] | None:
+    """Operands of an op of the body such that its result is 0 where they are all 0."""
     if isinstance(op, Block) or op.parent is not body:
         return None
     match op:
         case ad.MulOp() | ad.DivOp() | arith.NegfOp() | arith.ExtFOp() | arith.TruncFOp():
-            factors: tuple[SSAValue, ...] = (op.operands[0],)
+            return (op.operands[0],)
         case arith.MulfOp() if is_finite(op.rhs):
-            factors = (op.lhs,)
+            return (op.lhs,)
         case arith.MulfOp() if is_finite(op.lhs):
-            factors = (op.rhs,)
+            return (op.rhs,)
         case arith.MulfOp() | arith.DivfOp() if "ad.adjoint" in op.attributes:
-            factors = (op.lhs,)
+            return (op.lhs,)
         case arith.DivfOp() if is_finite(op.rhs) and known_float(op.rhs) != 0.0:
-            factors = (op.lhs,)
-        case arith.AddfOp() | arith.SubfOp():
-            factors = (op.lhs, op.rhs)
-        case arith.SelectOp():
-            factors = (op.lhs, op.rhs)
+            return (op.lhs,)
+        case arith.AddfOp() | arith.SubfOp() | arith.SelectOp():
+            return (op.lhs, op.rhs)
         case _:
             return None
-    found = [vanishes_with(v, body) for v in factors]
-    if any(f is None for f in found):
-        return None
-    return frozenset(v for f in found if f is not None for v in f)
 
 
 def is_finite(value: SSAValue) -> bool:

@@ -68,7 +68,7 @@ from ...dialects.within import every_op, ops_of_kind
 from ..analysis.alias import AliasAnalysis
 from ..analysis.in_place import stands_still
 from ..diagnostics import locate
-from ..rules import accesses, rule_of
+from ..rules import Access, accesses, rule_of
 from ..rules.table import ADJOINT
 from .map_outputs import with_outputs
 from .memory_effects import functions
@@ -84,17 +84,17 @@ class MergeAdditions(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            alias = AliasAnalysis(function)
+            memory = Memory(AliasAnalysis(function))
             for one in reversed(list(ops_of_kind(function, array.MapOp))):
-                self.merged(one, alias)
+                self.merged(one, memory)
 
-    def merged(self, one: array.MapOp, alias: AliasAnalysis) -> None:
+    def merged(self, one: array.MapOp, memory: Memory) -> None:
         for out in one.outs:
-            later = later_addition(one, out, alias)
+            later = later_addition(one, out, memory)
             if later is not None:
                 rest = merge(one, later, out)
                 if rest is not None:
-                    self.merged(rest, alias)
+                    self.merged(rest, memory)
                 return
 
 
@@ -102,7 +102,35 @@ def is_plain(op: array.MapOp) -> bool:
     return op.gathers is None and op.shifts is None and not op.attributes
 
 
-def later_addition(one: array.MapOp, out: SSAValue, alias: AliasAnalysis) -> array.MapOp | None:
+class Memory:
+    """What the ops of a function touch, each asked once: many maps look for a later one past the same ops."""
+
+    def __init__(self, alias: AliasAnalysis) -> None:
+        self.alias = alias
+        self._accesses: dict[Operation, list[Access]] = {}
+
+    def accesses(self, op: Operation) -> list[Access]:
+        """Of an op, and of what is in it."""
+        found = self._accesses.get(op)
+        if found is None:
+            found = self._accesses[op] = [a for inner in every_op(op) for a in accesses(inner)]
+        return found
+
+    def touches(self, op: Operation, memory: SSAValue, but: int | None = None) -> bool:
+        """Whether an op reads or writes what may be of an array, with more than one of its outputs."""
+        mine = op.outs[but] if but is not None and isinstance(op, array.MapOp) else None
+        return any(
+            a.memref is not mine and self.alias.may_alias(a.memref, memory)
+            for a in self.accesses(op)
+        )
+
+    def stores(self, op: Operation, read: list[SSAValue]) -> bool:
+        """Whether an op may write to what is read."""
+        written = [a.memref for a in self.accesses(op) if a.kind != "read"]
+        return any(self.alias.may_alias(w, memory) for w in written for memory in read)
+
+
+def later_addition(one: array.MapOp, out: SSAValue, memory: Memory) -> array.MapOp | None:
     """The next map that adds to the array that this one adds to, if it can add this term as well."""
     if not is_plain(one) or not is_added(one, out):
         return None
@@ -110,21 +138,20 @@ def later_addition(one: array.MapOp, out: SSAValue, alias: AliasAnalysis) -> arr
     read = [one.ins[p.index] for p in parts if isinstance(p, BlockArgument) and p.owner is block]
     if not is_cheap(parts, one):
         return None
-    if touches(one, out, alias, but=one.outs.index(out)) or stores(one, read, alias):
+    if memory.touches(one, out, but=one.outs.index(out)) or memory.stores(one, read):
         return None
     op = one.next_op
     while op is not None:
         if isinstance(op, array.MapOp) and out in op.outs:
             fits = is_plain(op) and is_added(op, out) and list(op.extents) == list(one.extents)
-            mine = fits and not touches(op, out, alias, but=op.outs.index(out))
-            at_hand = all(memory in op.ins or memory in op.outs for memory in read)
-            in_place = all(memory in op.outs or not stores(op, [memory], alias) for memory in read)
-            return (
-                op if mine and at_hand and in_place and not meets_itself(op, read, alias) else None
-            )
+            mine = fits and not memory.touches(op, out, but=op.outs.index(out))
+            at_hand = all(m in op.ins or m in op.outs for m in read)
+            in_place = all(m in op.outs or not memory.stores(op, [m]) for m in read)
+            apart = not meets_itself(op, read, memory.alias)
+            return op if mine and at_hand and in_place and apart else None
         if op.regions and not isinstance(op, array.MapOp):
             return None
-        if rule_of(type(op)).opaque or touches(op, out, alias) or stores(op, read, alias):
+        if rule_of(type(op)).opaque or memory.touches(op, out) or memory.stores(op, read):
             return None
         op = op.next_op
     return None
@@ -156,19 +183,6 @@ def is_cheap(parts: list[SSAValue], op: array.MapOp) -> bool:
         p.owner for p in parts if isinstance(p.owner, Operation) and p.owner.parent is op.body.block
     ]
     return all(isinstance(one, CHEAP) for one in own)
-
-
-def touches(op: Operation, memory: SSAValue, alias: AliasAnalysis, but: int | None = None) -> bool:
-    """Whether an op reads or writes what may be of an array, with more than one of its outputs."""
-    mine = op.outs[but] if but is not None and isinstance(op, array.MapOp) else None
-    found = (a for inner in every_op(op) for a in accesses(inner))
-    return any(a.memref is not mine and alias.may_alias(a.memref, memory) for a in found)
-
-
-def stores(op: Operation, read: list[SSAValue], alias: AliasAnalysis) -> bool:
-    """Whether an op may write to what is read."""
-    written = [a.memref for inner in every_op(op) for a in accesses(inner) if a.kind != "read"]
-    return any(alias.may_alias(w, memory) for w in written for memory in read)
 
 
 def meets_itself(op: array.MapOp, read: list[SSAValue], alias: AliasAnalysis) -> bool:

@@ -92,6 +92,8 @@ class ScalarNest:
 
     def pair(self, outer: array.LoopOp) -> LoopPair | None:
         """The two loops, where all that is in them may be moved."""
+        if not has_one_loop(outer):
+            return None
         ops = [op for op in every_op(outer)[1:] if not isinstance(op, array.YieldOp)]
         plain = is_counted(outer) and not {array.CLAIMED, array.EXCLUSIVE} & outer.attributes.keys()
         if not plain or not all(isinstance(op, array.LoopOp) or self.movable(op) for op in ops):
@@ -192,6 +194,12 @@ def shared_by_threads(access: Access, nest: array.LoopOp, dependence: Dependence
 def inner_loops(loop: array.LoopOp) -> list[array.LoopOp]:
     """The loops directly in a loop."""
     return [op for op in loop.body.block.ops if isinstance(op, array.LoopOp)]
+
+
+def has_one_loop(loop: array.LoopOp) -> bool:
+    """Whether there is one loop directly in it: each of many asks, so two are enough to know."""
+    found = (op for op in loop.body.block.ops if isinstance(op, array.LoopOp))
+    return next(found, None) is not None and next(found, None) is None
 
 
 def leaves_in(loop: array.LoopOp) -> list[array.LoopOp]:

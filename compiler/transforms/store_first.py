@@ -365,19 +365,21 @@ def fills(op: Operation, root: SSAValue) -> bool:
 # The rewrite.
 
 
-def keep_without(zeros: Zeros) -> None:
-    with_outputs(zeros.op, [k for k in range(len(zeros.op.outs)) if k != zeros.output])
+def keep_without(zeros: Zeros) -> array.MapOp | None:
+    """Let a map no longer set something to zero; what is left of it."""
+    return with_outputs(zeros.op, [k for k in range(len(zeros.op.outs)) if k != zeros.output])
 
 
-def store_where(sum_: Sum, fresh: Sequence[int]) -> None:
+def store_where(sum_: Sum, fresh: Sequence[int]) -> array.MapOp | None:
+    """Let a map store what it added, which it returns."""
     op = sum_.op
     if op.gathers is None:
         kinds = [*op.out_kinds]
         kinds[sum_.output] = "store"
-        with_outputs(op, range(len(kinds)), kinds)
-        return
+        return with_outputs(op, range(len(kinds)), kinds)
     how, ins, outs = replace(op.gathers, fresh=tuple(fresh)), tuple(op.ins), tuple(op.outs)
     made = array.MapOp(tuple(op.extents), ins, outs, op.out_kinds, op.detach_region(op.body), how)
     made.location = op.location
     made.attributes.update(op.attributes)
     Rewriter.replace_op(op, made)
+    return made

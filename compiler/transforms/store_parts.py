@@ -62,17 +62,20 @@ memory by another name.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import array
+from ...dialects.within import every_op, ops_of_kind
 from ..analysis.footprint import Footprints, Region
 from ..analysis.parts import is_made_of, part_of_map
+from ..analysis.views import is_memref
 from ..rules.table import constant_float
 from .memory_effects import functions
 from .store_first import FirstTouches, Sum, Zeros, is_plain, keep_without, store_where
@@ -91,7 +94,7 @@ class StoreParts(ModulePass):
         for function in functions(op):
             changed = True
             while changed:
-                changed = Parts(function).store_one()
+                changed = Parts(function).store_all()
 
 
 class Parts:
@@ -102,49 +105,62 @@ class Parts:
         self.touched = FirstTouches(function)
         self.footprints = Footprints()
 
-    def store_one(self) -> bool:
-        """Rewrite the sums behind some zeros, if there are such."""
-        for zeros in self.zeros():
-            sums = self.sums_behind(zeros)
+    def store_all(self) -> bool:
+        """Rewrite the sums behind zeros; whether there were such."""
+        changed = False
+        blocks = dict.fromkeys(op.parent for op in ops_of_kind(self.function, array.MapOp))
+        for block in blocks:
+            assert block is not None
+            self.touching = Touching(block, self.touched)
+            for place in range(len(self.touching.ops)):
+                while self.store_at(place):
+                    changed = True
+        return changed
+
+    def store_at(self, place: int) -> bool:
+        """Rewrite the sums behind what a map sets to zero, if it does."""
+        for zeros in self.zeros_of(self.touching.ops[place]):
+            sums = self.sums_behind(zeros, place)
             if sums:
-                keep_without(zeros)
-                for sum_ in sums:
-                    store_where(sum_, ())
+                self.touching.ops[place] = keep_without(zeros)
+                for at, sum_ in sums.items():
+                    self.touching.ops[at] = store_where(sum_, ())
                 return True
         return False
 
-    def zeros(self) -> list[Zeros]:
-        """What maps set to zero."""
-        maps = [op for op in self.function.walk() if isinstance(op, array.MapOp)]
+    def zeros_of(self, op: Operation | None) -> list[Zeros]:
+        """What a map sets to zero."""
+        if not isinstance(op, array.MapOp):
+            return []
         return [
             Zeros(op, k)
-            for op in maps
             for k, value in enumerate(op.yielded)
             if constant_float(value) == 0.0
             and is_plain(op.outs[k])
             and self.touched.zeros_of(op, op.outs[k]) is not None
         ]
 
-    def sums_behind(self, zeros: Zeros) -> list[Sum]:
+    def sums_behind(self, zeros: Zeros, place: int) -> dict[int, Sum]:
         """The sums that are the next to touch what is zero, each a part of it, if these are all the parts."""
         whole = part_of_map(self.footprints, zeros.op, zeros.out)
         if whole is None:
-            return []
-        sums: list[Sum] = []
+            return {}
+        sums: dict[int, Sum] = {}
         parts: list[Region] = []
-        op = zeros.op.next_op
-        while op is not None and len(parts) < MOST:
-            if self.touched.touches(op, zeros.out):
+        for at in self.touching.behind(place, zeros.out):
+            op = self.touching.ops[at]
+            if op is not None and self.touched.touches(op, zeros.out):
                 found = self.sum_of(op, zeros.out)
                 part = None if found is None else part_of_map(self.footprints, found.op, found.out)
                 if found is None or part is None or part.base is not whole.base:
-                    return []
-                sums.append(found)
+                    return {}
+                sums[at] = found
                 parts.append(part)
                 if is_made_of(whole, parts):
                     return sums
-            op = op.next_op
-        return []
+                if len(parts) == MOST:
+                    return {}
+        return {}
 
     def sum_of(self, op: Operation, memory: SSAValue) -> Sum | None:
         """The output by which a map does nothing to the memory but add to some of it."""
@@ -155,3 +171,27 @@ class Parts:
             return None
         (k,) = touching
         return Sum(op, k) if is_plain(op.outs[k]) and self.touched.only_adds(op, k) else None
+
+
+class Touching:
+    """The ops of a block by the memory that they may touch, in order."""
+
+    def __init__(self, block: Block, touched: FirstTouches) -> None:
+        self.alias = touched.alias
+        self.ops: list[Operation | None] = [*block.ops]
+        """None where nothing was left of one."""
+        self._of: dict[SSAValue, list[int]] = {}
+        self._of_all: list[int] = []
+        """Those that may touch any memory."""
+        for place, op in enumerate(block.ops):
+            if touched.effects.of(op).opaque:
+                self._of_all.append(place)
+            operands = {v for inner in every_op(op) for v in inner.operands if is_memref(v)}
+            for root in {root for v in operands for root in self.alias.roots(v)}:
+                self._of.setdefault(root, []).append(place)
+
+    def behind(self, place: int, memory: SSAValue) -> list[int]:
+        """The places of ops that may touch the memory, behind one of them."""
+        roots = {r for one in self.alias.roots(memory) for r in self.alias.interfering(one)}
+        lists = [self._of_all, *(self._of.get(root, []) for root in roots)]
+        return sorted({at for some in lists for at in some[bisect_right(some, place) :]})

@@ -158,26 +158,29 @@ class SumNest:
         one = Sum(self, store, load, term, target)
         return one if self._is_term(term, one) and 0 < len(one.factors) <= FACTORS else None
 
-    def _is_term(self, value: SSAValue, one: Sum) -> bool:
+    def _is_term(self, term: SSAValue, one: Sum) -> bool:
         """Whether a value is made of elements, and of numbers from outside, by simple arithmetic."""
-        owner = value.owner
-        if value.type != one.store.value.type:
-            return False
-        if is_outside(value, self.outermost) or value in one.factors:
-            return True
-        match owner:
-            case memref.LoadOp():
+        seen, pending = set[SSAValue](), [term]
+        while pending:
+            value = pending.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            owner = value.owner
+            if value.type != one.store.value.type:
+                return False
+            if is_outside(value, self.outermost) or isinstance(owner, arith.ConstantOp):
+                continue
+            if isinstance(owner, memref.LoadOp):
                 element = self.element(owner)
                 if element is None:
                     return False
                 one.factors[value] = element
-                return True
-            case arith.ConstantOp():
-                return True
-            case _ if isinstance(owner, ELEMENTWISE):
-                return all(self._is_term(o, one) for o in owner.operands)
-            case _:
+            elif isinstance(owner, ELEMENTWISE):
+                pending += reversed(owner.operands)
+            else:
                 return False
+        return True
 
     # Where the element is.
 

@@ -1,0 +1,53 @@
+"""Gradients of programs in which each statement reads the two before it compile: the ways through such a
+chain double with every other statement, and none of them is walked twice.
+"""
+
+import builtins
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mutad import compile
+
+LONG = 60
+"""Statements: as many ways as nobody waits for."""
+
+
+def chain(first: str, second: str, step: str, end: str) -> Callable[..., Any]:
+    """A function of `u` and `v` whose statement k computes `step` of the two before it."""
+    names = [first, second, *(f"w{k}" for k in range(LONG))]
+    lines = ["def f(u, v):"]
+    lines += [
+        f"    {w} = {step.format(a=a, b=b)}"
+        for a, b, w in zip(names, names[1:], names[2:], strict=False)
+    ]
+    lines.append(f"    return {end.format(last=names[-1])}")
+    source, file = "\n".join(lines) + "\n", f"<chain {step} {end}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    scope: dict[str, Any] = {"np": np}
+    exec(builtins.compile(source, file, "exec"), scope)
+    return scope["f"]
+
+
+@pytest.mark.parametrize(
+    ("step", "end"),
+    [("0.5 * {a} + 0.5 * {b}", "{last}.sum()"), ("0.5 * {a} + 0.5 * {b}", "({last} * u).sum()")],
+)
+def test_of_arrays(step: str, end: str) -> None:
+    check(chain("u", "v", step, end))
+
+
+def test_of_numbers_that_are_made_of_a_sum() -> None:
+    check(chain("u.sum()", "v.sum()", "0.5 * {a} + 0.5 * {b}", "{last}"))
+
+
+def check(function: Callable[..., Any]) -> None:
+    u, v, away = np.linspace(0.1, 1.0, 8), np.linspace(0.5, 1.0, 8), 1e-6
+    made = compile(function, grad=True, cache=False)
+    assert made(u, v) == pytest.approx(function(u, v))
+    du, dv = made.grad(u, v, wrt=("u", "v"))
+    moved = (function(u + away, v + away) - function(u - away, v - away)) / (2 * away)
+    assert du.sum() + dv.sum() == pytest.approx(moved, rel=1e-6)
