@@ -17,8 +17,7 @@ Two arguments share memory only where the function's attribute `overlaps` lists 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
@@ -64,16 +63,6 @@ class AliasAnalysis:
         """True when some element of `a` may be an element of `b`, judged by their roots."""
         others = self.roots(b)
         return any(not others.isdisjoint(self.interfering(r)) for r in self.roots(a))
-
-    def pairs(self, some: Iterable[SSAValue], others: Iterable[SSAValue]) -> int:
-        """How many pairs of one and one of the others may share elements, counted array by array."""
-        counts = [Counter(map(strip_views, memrefs)) for memrefs in (some, others)]
-        return sum(
-            n * m
-            for a, n in counts[0].items()
-            for b, m in counts[1].items()
-            if self.may_alias(a, b)
-        )
 
     def same_view(self, a: SSAValue, b: SSAValue) -> bool:
         """True when `a` and `b` certainly are the same elements in the same order."""

@@ -21,7 +21,7 @@ Anything else is *carried*: an iteration computes with what another one has left
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,7 +30,7 @@ from xdsl.dialects.builtin import FloatAttr, i1
 from xdsl.ir import Block, Operation, SSAValue, Use
 
 from ...dialects import array
-from ..rules import accesses, is_whole_array
+from ..rules import accesses, is_whole_array, writes
 from .alias import if_blocks
 from .views import strip_views
 
@@ -98,10 +98,9 @@ def touches(op: Operation, cell: SSAValue) -> tuple[bool, bool]:
 
 
 def role_of(loop: array.LoopOp, cell: SSAValue, uses: Sequence[Operation]) -> Role:
-    writes = [op for op in uses if touches(op, cell)[1]]
-    if not writes:
+    last = next((op for op in reversed(uses) if touches(op, cell)[1]), None)
+    if last is None:
         return Role("read")
-    last = writes[-1]
     reads_first, stored = entered(loop.body.block, cell)
     if loop.condition_block is not None:
         return Role("carried", last=last)
@@ -131,17 +130,22 @@ def entered(block: Block, cell: SSAValue) -> tuple[bool, bool]:
     return reads_first, stored
 
 
-def leaves(block: Block, cell: SSAValue, value: SSAValue) -> bool:
-    """Whether the cell holds the value where a run of the block ends, if it does where that begins."""
-    holds = True
-    for op in block.ops:
-        if isinstance(op, memref.StoreOp) and op.memref is cell:
-            holds = op.value is value
-        elif touches(op, cell)[1]:
-            holds = False
-        elif op.regions and not is_whole_array(op):
-            holds = holds and all(leaves(inner, cell, value) for inner in blocks_of(op))
-    return holds
+def changed_by(block: Block, held: Mapping[SSAValue, SSAValue]) -> set[SSAValue]:
+    """The cells that may hold something else where a run of the block ends, if they hold this before."""
+    changed: set[SSAValue] = set()
+    for op in block.ops if held else ():
+        if isinstance(op, memref.StoreOp) and op.memref in held:
+            if op.value is held[op.memref]:
+                changed.discard(op.memref)
+            else:
+                changed.add(op.memref)
+            continue
+        cells = (cell_of(a.memref) for a in writes(op))
+        changed |= {cell for cell in cells if cell is not None and cell in held}
+        if op.regions and not is_whole_array(op):
+            for inner in blocks_of(op):
+                changed |= changed_by(inner, held)
+    return changed
 
 
 def blocks_of(op: Operation) -> Iterator[Block]:

@@ -28,6 +28,7 @@ from .alias import AliasAnalysis
 from .carried_cells import Role, cell_of, is_cell, is_outside, roles
 from .dependence import Dependence
 from .footprint import Point, Region
+from .near_accesses import NearAccesses
 from .views import is_collapsed, strip_views
 
 PAIRS = 600
@@ -79,15 +80,15 @@ class Independence:
     def summed(self, loop: array.LoopOp, found: Sequence[Access]) -> list[SSAValue] | None:
         """The arrays that the loop adds to at places which iterations share; None where they share more."""
         writes = [a for a in found if a.kind == "write"]
-        near = self.alias.may_alias
-        if self.alias.pairs((w.memref for w in writes), (a.memref for a in found)) > PAIRS:
+        near = NearAccesses(self.alias, found)
+        if near.pairs() > PAIRS:
             return None
         shared: dict[SSAValue, None] = {}
         for write in writes:
             base = strip_views(write.memref)
             if base in shared:
                 continue
-            others = [a for a in found if near(write.memref, a.memref)]
+            others = near.to(write.memref)
             if not any(self.meet(loop, write, a) for a in others):
                 continue
             if self.is_sum(loop, base, others):

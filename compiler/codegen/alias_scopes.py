@@ -45,6 +45,7 @@ class AliasScopes:
         self._scopes: dict[SSAValue, str] = {}
         for root in roots(function):
             self._scopes[root] = metadata.distinct(domain, f'!"{root.name_hint or "memory"}"')
+        self._places = {root: k for k, root in enumerate(self._scopes)}
         self._iteration: dict[array.LoopOp, tuple[str, ...]] = {}
         self._tags: dict[SSAValue, str] = {}
 
@@ -68,7 +69,8 @@ class AliasScopes:
         """The scopes for code that touches no other memory than this."""
         limited = copy(self)
         touched = {r for m in memrefs for r in self._alias.roots(strip_views(m))}
-        limited._scopes = {r: s for r, s in self._scopes.items() if r in touched}
+        in_order = sorted(touched & self._scopes.keys(), key=self._places.__getitem__)
+        limited._scopes = {root: self._scopes[root] for root in in_order}
         limited._tags = {}
         return limited
 

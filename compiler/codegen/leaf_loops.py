@@ -32,6 +32,7 @@ from ...dialects.within import every_op
 from ..analysis.additions import Place, additions_in, is_cell, place_of
 from ..analysis.carried_cells import roles
 from ..analysis.dependence import Dependence
+from ..analysis.near_accesses import NearAccesses
 from ..rules import Access, accesses, is_whole_array
 from ..rules.builders import element_of
 from ..rules.math import is_transcendental
@@ -68,7 +69,7 @@ def leaf_facts(
     loop: array.LoopOp, dependence: Dependence, proved: set[Operation], fastmath: bool
 ) -> LeafFacts:
     """The facts about a counted loop that contains no other; none where it may raise."""
-    found: list[tuple[Access, Place]] = []
+    found: list[Access] = []
     if loop.condition_block is not None or loop.carried:
         return LeafFacts(sequential=True)
     for op in every_op(loop):
@@ -76,7 +77,7 @@ def leaf_facts(
             continue
         if isinstance(op, memref.LoadOp | memref.StoreOp):
             if not is_cell(op.memref):
-                found += [(a, place_of(op)) for a in accesses(op)]
+                found += accesses(op)
         elif (
             isinstance(
                 op,
@@ -94,35 +95,45 @@ def leaf_facts(
             or (array.is_operation_that_may_raise(op) and op not in proved)
         ):
             return LeafFacts(sequential=True)
-    if not any(a.kind == "write" for a, _ in found):
+    of_place: dict[Place, list[Access]] = {}
+    for a in found:
+        of_place.setdefault(placed(a), []).append(a)
+    writes = [a for a in found if a.kind == "write"]
+    if not writes:
         return LeafFacts()
-    conflicts = Conflicts(loop, dependence, [a for a, _ in found])
+    conflicts = Conflicts(loop, dependence, found)
     if conflicts.pairs() > PAIRS:
         return LeafFacts(chained=True)
     additions = additions_in(loop, dependence.alias.may_alias, fastmath)
     accumulators: list[Accumulator] = []
-    for place in dict.fromkeys(p for a, p in found if a.kind == "write"):
+    for place in dict.fromkeys(map(placed, writes)):
         if not stands_still(place, loop):
             continue
-        inside = [a for a, p in found if p == place]
+        inside = of_place[place]
         always = [a for a in inside if a.op.parent is loop.body.block]
         if not always:
             continue  # Under a condition: the place may not exist.
-        others = [a for a, p in found if p != place and conflicts.near(always[0], a)]
+        others = [a for a in conflicts.near(always[0]) if placed(a) != place]
         if others and all(a.op in additions for a in (*inside, *others)):
             accumulators.append(Accumulator(place, from_zero=True))
         elif not any(conflicts.ever(always[0], b) for b in others):
             accumulators.append(Accumulator(place, from_zero=False))
     places = {a.place for a in accumulators}
-    constants = conflicts.constants([(a, p) for a, p in found if p not in places])
-    rest = [a for a, p in found if p not in places]
-    writes = [a for a in rest if a.kind == "write"]
-    parallel = not any(conflicts.across(w, a) for w in writes for a in rest)
+    rest = [a for a in found if placed(a) not in places]
+    constants = conflicts.constants(rest)
+    pairs = [
+        (w, a)
+        for w in rest
+        if w.kind == "write"
+        for a in conflicts.near(w)
+        if placed(a) not in places
+    ]
+    parallel = not any(conflicts.across(w, a) for w, a in pairs)
     carried = any(
-        a.kind == "read" and a.op not in additions for a, p in found if p in places
+        a.kind == "read" and a.op not in additions for p in places for a in of_place[p]
     )  # what is only stored no iteration takes from the one before
-    reads = [a for a in rest if a.kind == "read"]
-    chained = not parallel and any(conflicts.flows(w, r) for w in writes for r in reads)
+    reads = ((w, a) for w, a in pairs if a.kind == "read")
+    chained = not parallel and any(conflicts.flows(w, r) for w, r in reads)
     return LeafFacts(tuple(accumulators), constants, parallel, carried or not parallel, chained)
 
 
@@ -214,49 +225,54 @@ MOVES = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.IndexCastOp, array.Inde
 
 
 class Conflicts:
-    """Which accesses of a loop may touch one element."""
+    """Which accesses of a loop, near each other, may touch one element."""
 
     def __init__(self, loop: array.LoopOp, dependence: Dependence, found: list[Access]) -> None:
         self._loop = loop
         self._dependence = dependence
-        self._found = found
+        self._near = NearAccesses(dependence.alias, found)
 
-    def near(self, a: Access, b: Access) -> bool:
-        return self._dependence.alias.may_alias(a.memref, b.memref)
+    def near(self, access: Access) -> list[Access]:
+        """Those that touch the same arrays, as far as is known."""
+        return self._near.to(access.memref)
 
     def pairs(self) -> int:
         """How many pairs have to be compared."""
-        writes = (a.memref for a in self._found if a.kind == "write")
-        return self._dependence.alias.pairs(writes, (a.memref for a in self._found))
+        return self._near.pairs()
 
-    def constants(self, found: list[tuple[Access, Place]]) -> tuple[Place, ...]:
+    def constants(self, found: list[Access]) -> tuple[Place, ...]:
         """The places that stand still and are only read, though writes are near."""
-        writes = [a for a in self._found if a.kind == "write"]
         body = self._loop.body.block
-        read = {p: a for a, p in found if a.op.parent is body and stands_still(p, self._loop)}
+        read = {
+            placed(a): a
+            for a in found
+            if a.op.parent is body and stands_still(placed(a), self._loop)
+        }
+        near = {p: [w for w in self.near(a) if w.kind == "write"] for p, a in read.items()}
         return tuple(
             place
             for place, access in read.items()
-            if any(self.near(w, access) for w in writes)
-            and not any(self.ever(w, access) for w in writes)
+            if near[place] and not any(self.ever(w, access) for w in near[place])
         )
 
     def across(self, a: Access, b: Access) -> bool:
         """In different iterations."""
-        if not self.near(a, b):
-            return False
         meet = self._dependence.may_meet
         return meet(a, b, self._loop) or meet(b, a, self._loop)
 
     def flows(self, write: Access, read: Access) -> bool:
         """Into a later iteration."""
-        return self.near(write, read) and self._dependence.may_meet(write, read, self._loop)
+        return self._dependence.may_meet(write, read, self._loop)
 
     def ever(self, a: Access, b: Access) -> bool:
         """In any iterations; in one of them it is the same question in both orders."""
-        if not self.near(a, b):
-            return False
         return self._dependence.may_meet(a, b, None) or self.across(a, b)
+
+
+def placed(access: Access) -> Place:
+    """Where a load or store is."""
+    assert isinstance(access.op, memref.LoadOp | memref.StoreOp)
+    return place_of(access.op)
 
 
 def stands_still(place: Place, loop: array.LoopOp) -> bool:

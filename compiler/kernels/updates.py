@@ -39,6 +39,7 @@ from ..analysis.independence import (
     Independent,
     may_run_in_threads,
 )
+from ..analysis.near_accesses import NearAccesses
 from ..analysis.views import strip_views
 from ..rules import Access, accesses
 from .additions_to_elements import (
@@ -153,13 +154,12 @@ def meeting(levels: Sequence[array.LoopOp], independence: Independence) -> list[
     loop = levels[0]
     found = [a for op in loop.walk() for a in accesses(op) if cell_of(a.memref) is None]
     writes = [a for a in found if a.kind == "write"]
-    near = independence.alias.may_alias
-    pairs = independence.alias.pairs((w.memref for w in writes), (a.memref for a in found))
-    if pairs > PAIRS:
+    near = NearAccesses(independence.alias, found)
+    if near.pairs() > PAIRS:
         return None
     places: dict[Place, None] = {}
     for write in writes:
-        others = [a for a in found if near(write.memref, a.memref)]
+        others = near.to(write.memref)
         if not any(independence.meet(one, write, a) for a in others for one in levels):
             continue
         for one in (write, *others):

@@ -47,7 +47,7 @@ a part of an array is dropped where only other parts are read later.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -79,26 +79,31 @@ class DropOverwritten(ModulePass):
                 drop_in(block)
 
 
+Places = dict[Operation, int]
+"""By op how far in its block it stands: what takes its place stands there."""
+
+
 def drop_in(block: Block) -> None:
-    position = {op: k for k, op in enumerate(block.ops)}
-    for op in tuple(block.ops):
+    places: Places = {op: k for k, op in enumerate(block.ops)}
+    for op in tuple(places):
         if isinstance(op, array.AllocOp) and array.GROWABLE not in op.attributes:
             touching = users_in(block, op.memref)
             if touching is not None:
-                store_first_sum(op.memref, sorted(touching, key=position.__getitem__))
+                store_first_sum(op.memref, in_order(touching, places), places)
                 touching = users_in(block, op.memref)
                 assert touching is not None
-                position = {o: k for k, o in enumerate(block.ops)}
-                drop_unread(op.memref, sorted(touching, key=position.__getitem__, reverse=True))
-                position = {o: k for k, o in enumerate(block.ops)}
+                drop_unread(op.memref, in_order(touching, places)[::-1], places)
     for fill in fills_of_arguments(block):
         touching = users_in(block, fill.outs[0])
         if touching is not None:
-            position = {o: k for k, o in enumerate(block.ops)}
-            in_order = sorted(touching, key=position.__getitem__)
-            later = in_order[in_order.index(fill) :]
-            if store_first_sum(fill.outs[0], later) or is_overwritten(fill, later[1:]):
+            later = in_order(touching, places)
+            later = later[later.index(fill) :]
+            if store_first_sum(fill.outs[0], later, places) or is_overwritten(fill, later[1:]):
                 Rewriter.erase_op(fill)
+
+
+def in_order(ops: Iterable[Operation], places: Places) -> list[Operation]:
+    return sorted(ops, key=places.__getitem__)
 
 
 def fills_of_arguments(block: Block) -> list[array.MapOp]:
@@ -149,9 +154,9 @@ def only_touches(op: Operation) -> bool:
     return isinstance(op, uses) or is_whole_array(op)
 
 
-def store_first_sum(array_: SSAValue, in_order: Sequence[Operation]) -> bool:
+def store_first_sum(array_: SSAValue, users: Sequence[Operation], places: Places) -> bool:
     """Where a whole sum follows a fill with zero, store it instead; whether that was so."""
-    touching = [op for op in in_order if not isinstance(op, memref.DimOp)]
+    touching = [op for op in users if not isinstance(op, memref.DimOp)]
     if len(touching) < 2:
         return False
     fill, first = touching[:2]
@@ -170,8 +175,14 @@ def store_first_sum(array_: SSAValue, in_order: Sequence[Operation]) -> bool:
         return False
     kinds = [*first.out_kinds]
     kinds[k] = "store"
-    with_outputs(first, range(len(kinds)), kinds)
+    put_in_place(first, with_outputs(first, range(len(kinds)), kinds), places)
     return True
+
+
+def put_in_place(op: Operation, made: Operation | None, places: Places) -> None:
+    """Note that an op has taken the place of another, if anything has."""
+    if made is not None:
+        places[made] = places[op]
 
 
 def store_added(array_: SSAValue, first: Operation, extents: Sequence[SSAValue]) -> bool:
@@ -208,7 +219,7 @@ def writes_whole(op: Operation, array_: SSAValue, extents: Sequence[SSAValue]) -
     return kinds == ["store"] and roots_of(op.outs).count(array_) == 1 and op.gathers is None
 
 
-def drop_unread(array_: SSAValue, backwards: Sequence[Operation]) -> None:
+def drop_unread(array_: SSAValue, backwards: Sequence[Operation], places: Places) -> None:
     """Walk from the end of the array's life to its start, dropping writes that nothing reads."""
     later, extents = Later(), extents_of(array_)
     for op in backwards:
@@ -233,7 +244,7 @@ def drop_unread(array_: SSAValue, backwards: Sequence[Operation]) -> None:
         for memref_ in read:
             later.add(op, memref_)
         if len(keep) < len(outs):
-            with_outputs(op, keep)
+            put_in_place(op, with_outputs(op, keep), places)
 
 
 @dataclass

@@ -33,7 +33,8 @@ that leave a variable as they found it: what takes the cotangents of a sum is ze
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import memref
@@ -43,12 +44,17 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...dialects import array
-from ..analysis.carried_cells import is_cell, leaves
+from ..analysis.carried_cells import changed_by, is_cell
 from ..rules import evaluates_body
 from .memory_effects import Effects, MemoryEffects, Roots, functions
 
 Element = tuple[SSAValue, tuple[SSAValue, ...]]
 """A memref and the indices into it."""
+
+Held = tuple[Element, Roots, SSAValue]
+"""What an element holds."""
+
+Before = SSAValue | dict[Element, SSAValue] | None
 
 
 @dataclass(frozen=True)
@@ -62,44 +68,79 @@ class ForwardStores(ModulePass):
             forward_in(function.body.block, Known(), MemoryEffects(function))
 
 
-@dataclass
 class Known:
     """What elements hold at one point of the program, grouped by the memory that they are in."""
 
-    by_roots: dict[Roots, dict[Element, SSAValue]] = field(
-        default_factory=dict[Roots, dict[Element, SSAValue]]
-    )
+    def __init__(self) -> None:
+        self.by_roots: dict[Roots, dict[Element, SSAValue]] = {}
+        self.with_root: dict[SSAValue, set[Roots]] = {}
+        """By root the keys of `by_roots`, some of them former ones, that it is in."""
+        self.changes: list[tuple[Roots, Element | None, Before]] = []
+        """What one element held before a change, or (None) all of a group."""
 
     def get(self, element: Element, roots: Roots) -> SSAValue | None:
         return self.by_roots.get(roots, {}).get(element)
 
     def put(self, element: Element, roots: Roots, value: SSAValue) -> None:
-        self.by_roots.setdefault(roots, {})[element] = value
+        held = self.by_roots.get(roots)
+        if held is None:
+            held = self.by_roots[roots] = {}
+            self.changes.append((roots, None, None))
+            for root in roots:
+                self.with_root.setdefault(root, set()).add(roots)
+        self.changes.append((roots, element, held.get(element)))
+        held[element] = value
+
+    def put_all(self, held: Iterable[Held]) -> None:
+        for element, roots, value in held:
+            self.put(element, roots, value)
+
+    def sharing(self, roots: Roots) -> set[Roots]:
+        """The groups that share a root with these."""
+        found = {group for root in roots for group in self.with_root.get(root, ())}
+        return found & self.by_roots.keys()
+
+    def overwritten(self, effects: Effects) -> set[Roots]:
+        """The groups in which these effects may overwrite something."""
+        return {*self.by_roots} if effects.opaque else self.sharing(effects.writes)
 
     def forget(self, effects: Effects) -> None:
         """Drop what these effects may overwrite."""
-        for roots in [r for r in self.by_roots if effects.writes_any(r)]:
-            del self.by_roots[roots]
+        for roots in self.overwritten(effects):
+            self.changes.append((roots, None, self.by_roots.pop(roots)))
 
     def forget_element(self, element: Element, roots: Roots) -> None:
         """Drop what a store to this element may overwrite."""
-        for others in [r for r in self.by_roots if not r.isdisjoint(roots)]:
+        for others in self.sharing(roots):
             held = self.by_roots[others]
+            self.changes.append((others, None, held))
             self.by_roots[others] = {e: v for e, v in held.items() if are_apart(e, element)}
 
-    def left_by(self, loop: array.LoopOp) -> Known:
-        """The variables in which each iteration of a loop leaves what they held before."""
-        found = Known()
-        if loop.condition_block is not None:
-            return found
-        for roots, held in self.by_roots.items():
-            for element, value in held.items():
-                if is_cell(element[0]) and leaves(loop.body.block, element[0], value):
-                    found.put(element, roots, value)
-        return found
+    def undo(self, first: int) -> None:
+        """Know what was known before the change `first`."""
+        while len(self.changes) > first:
+            roots, element, before = self.changes.pop()
+            if isinstance(before, dict):
+                self.by_roots[roots] = before
+            elif element is None:
+                del self.by_roots[roots]
+            elif before is None:
+                del self.by_roots[roots][element]
+            else:
+                self.by_roots[roots][element] = before
 
-    def copy(self) -> Known:
-        return Known({roots: dict(held) for roots, held in self.by_roots.items()})
+    def left_by(self, loop: array.LoopOp, effects: Effects) -> list[Held]:
+        """The variables that a loop may write, but in which each iteration leaves what they held before."""
+        if loop.condition_block is not None:
+            return []
+        cells = [
+            (element, roots, value)
+            for roots in self.overwritten(effects)
+            for element, value in self.by_roots[roots].items()
+            if is_cell(element[0]) and not element[1]
+        ]
+        changed = changed_by(loop.body.block, {cell: value for (cell, _), _, value in cells})
+        return [one for one in cells if one[0][0] not in changed]
 
 
 def forward_in(block: Block, known: Known, effects: MemoryEffects) -> None:
@@ -124,17 +165,17 @@ def forward_in(block: Block, known: Known, effects: MemoryEffects) -> None:
 def forward_around(op: Operation, known: Known, effects: MemoryEffects) -> None:
     """Any other op: what it writes is forgotten, inside a loop already on entry."""
     of_op = effects.of(op)
-    kept = Known()
+    kept = known.left_by(op, of_op) if isinstance(op, array.LoopOp) else []
     if isinstance(op, array.LoopOp):
-        kept = known.left_by(op)
         known.forget(of_op)
-        known.by_roots |= kept.by_roots
+        known.put_all(kept)
     if op.regions and not evaluates_body(op):
-        for region in op.regions:
-            for block in region.blocks:
-                forward_in(block, known.copy(), effects)
+        for block in (b for region in op.regions for b in region.blocks):
+            before = len(known.changes)
+            forward_in(block, known, effects)
+            known.undo(before)
     known.forget(of_op)
-    known.by_roots |= kept.by_roots
+    known.put_all(kept)
 
 
 def are_apart(a: Element, b: Element) -> bool:

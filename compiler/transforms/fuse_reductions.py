@@ -79,14 +79,16 @@ class FuseReductions(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            effects: MemoryEffects | None = None
-            sums = [m for m in function.body.block.ops if isinstance(m, array.MapOp) and is_sum(m)]
+            maps = {
+                m: k for k, m in enumerate(function.body.block.ops) if isinstance(m, array.MapOp)
+            }
+            sums = [m for m in maps if is_sum(m)]
+            effects = MemoryEffects(function) if sums else None
             for sum_ in sums:
-                effects = effects or MemoryEffects(function)
-                later = place_for(sum_, effects)
+                assert effects is not None
+                later = place_for(sum_, maps, effects) if sum_ in maps else None
                 if later is not None:
-                    fuse(sum_, later)
-                    effects = None
+                    maps[fuse(sum_, later)] = maps.pop(later)
 
 
 def is_sum(op: array.MapOp) -> bool:
@@ -142,20 +144,31 @@ def is_for_return(op: Operation) -> bool:
     return True
 
 
-def place_for(op: array.MapOp, effects: MemoryEffects) -> array.MapOp | None:
-    """The next map that reads all that the sum reads, if nothing up to there is in the way."""
+def place_for(
+    op: array.MapOp, maps: dict[array.MapOp, int], effects: MemoryEffects
+) -> array.MapOp | None:
+    """The next map that reads all that the sum reads, if nothing up to there is in the way.
+
+    `maps` says how far in the block each is.
+    """
+    users = dict.fromkeys(use.operation for use in op.ins[0].uses)
+    behind_it = [m for m in users if isinstance(m, array.MapOp) and maps.get(m, -1) > maps[op]]
+    along = (m for m in behind_it if goes_along(op, m))
+    place = min(along, key=maps.__getitem__, default=None)
+    if place is None:
+        return None
     read = frozenset(root for m in op.ins for root in effects.roots(m))
     cells = frozenset(root for m in op.outs for root in effects.roots(m))
     for later in behind(op):
-        if isinstance(later, array.MapOp) and goes_along(op, later):
-            written = frozenset(root for m in later.outs for root in effects.roots(m))
-            return later if written.isdisjoint(read | cells) else None
+        if later is place:
+            break
         found = effects.of(later)
         if found.writes_any(read | cells):
             return None
         if found.reads_any(cells) and not isinstance(later, memref.LoadOp):
             return None
-    return None
+    written = frozenset(root for m in place.outs for root in effects.roots(m))
+    return place if written.isdisjoint(read | cells) else None
 
 
 def behind(op: Operation) -> Iterator[Operation]:
@@ -174,8 +187,8 @@ def goes_along(op: array.MapOp, later: array.MapOp) -> bool:
     )
 
 
-def fuse(op: array.MapOp, later: array.MapOp) -> None:
-    """Evaluate the sum's body at the start of the later one's, and what is read of it behind."""
+def fuse(op: array.MapOp, later: array.MapOp) -> array.MapOp:
+    """Evaluate the sum's body at the start of the later one's, and what is read of it behind; that map."""
     wait(op, later)
     block, element = later.body.block, elements(later)
     for memref_, argument in zip(op.ins, op.body.block.args, strict=True):
@@ -196,6 +209,7 @@ def fuse(op: array.MapOp, later: array.MapOp) -> None:
     made.attributes.update(later.attributes)
     Rewriter.replace_op(later, made)
     Rewriter.erase_op(op)
+    return made
 
 
 def wait(op: array.MapOp, later: array.MapOp) -> None:

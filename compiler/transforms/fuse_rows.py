@@ -205,7 +205,7 @@ class FusedRows:
             if one.more:
                 self.slide(one, buffer, rows)
         self.add(array.YieldOp())
-        self.put_behind(loop)
+        self.put_behind()
         for op in self.run.maps:
             Rewriter.erase_op(op)
         for one in self.rolled:
@@ -224,20 +224,19 @@ class FusedRows:
         lines = all(one.more == 1 and len(one.alloc.extents) == 2 for one in kept)
         return bool(kept) and lines and not any(reach)
 
-    def put_behind(self, loop: array.LoopOp) -> None:
+    def put_behind(self) -> None:
         """Move the ops that wait for the maps behind the loop."""
-        block, first = loop.parent, self.run.maps[0]
+        block, place = self.last.parent, self.last
         assert block is not None
-        place: Operation = self.last
-        between = False
-        for op in tuple(block.ops):
-            between = between or op is first
-            if op is loop:
-                return
-            if between and op in self.run.waiting:
+        op: Operation = self.run.maps[0]
+        while op is not self.last:
+            following = op.next_op
+            assert following is not None
+            if op in self.run.waiting:
                 op.detach()
                 block.insert_op_after(op, place)
                 place = op
+            op = following
 
     # Small things.
 

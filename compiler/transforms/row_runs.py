@@ -55,9 +55,15 @@ class Analyses:
         self.dependence = Dependence(function, self.alias)
         self.effects = MemoryEffects(function)
         self.affine = self.dependence.footprints.subscripts.affine
+        self._walks: dict[SSAValue, Walk | None] = {}
 
     def walk(self, operand: SSAValue) -> Walk | None:
         """How rows go through the memory of an operand; None where they stand still, or if it is unknown."""
+        if operand not in self._walks:
+            self._walks[operand] = self._walked(operand)
+        return self._walks[operand]
+
+    def _walked(self, operand: SSAValue) -> Walk | None:
         axis, start, step = 0, Affine(), 1
         while True:
             operand = strip_casts(operand)
@@ -97,16 +103,16 @@ class Analyses:
     def distance(self, earlier: array.MapOp, a: Use, later: array.MapOp, b: Use) -> int | None:
         """How many rows behind `earlier` the map `later` has to stay for these operands, one of which is
         written; below 0 where it may be ahead, None where that is not known."""
-        if not self.alias.may_alias(a.operand, b.operand):
-            return INDEPENDENT
-        if self.alias.apart_in_turn(a.operand, b.operand):
-            return INDEPENDENT
         one, other = self.walk(a.operand), self.walk(b.operand)
         if one is not None and other is not None and one.is_like(other):
             apart = one.start - other.start
             if apart.is_constant:
                 rows, rest = divmod(apart.constant, one.step)
                 return INDEPENDENT if rest else reach_of(earlier, a) - rows
+        if not self.alias.may_alias(a.operand, b.operand):
+            return INDEPENDENT
+        if self.alias.apart_in_turn(a.operand, b.operand):
+            return INDEPENDENT
         meet = self.dependence.may_meet(a.access(earlier), b.access(later), None)
         return None if meet else INDEPENDENT
 

@@ -48,8 +48,10 @@ the memory, or writes to it in another output; loops with a condition.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import merge
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -60,6 +62,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects import ad, array
+from ...dialects.within import every_op, ops_of_kind
 from ..analysis.affine import equal_numbers
 from ..analysis.alias import AliasAnalysis
 from ..analysis.views import is_memref, strip_casts, strip_views
@@ -78,9 +81,7 @@ class StoreFirst(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            changed = True
-            while changed:
-                changed = FirstTouches(function).store_one()
+            FirstTouches(function).store_all()
 
 
 @dataclass
@@ -107,6 +108,49 @@ class Zeros:
         return self.op.outs[self.output]
 
 
+class Touches:
+    """The ops of a block that touch memory, found by root."""
+
+    def __init__(self, block: Block, alias: AliasAnalysis, effects: MemoryEffects) -> None:
+        self.places: dict[Operation, int] = {op: k for k, op in enumerate(block.ops)}
+        self.ops = list(self.places)
+        self.anywhere: list[int] = []
+        """The places of those that may touch any memory."""
+        self.by_root: dict[SSAValue, list[int]] = {}
+        for k, op in enumerate(self.ops):
+            if effects.of(op).opaque:
+                self.anywhere.append(k)
+                continue
+            for root in {root for value in touched_by(op) for root in alias.roots(value)}:
+                self.by_root.setdefault(root, []).append(k)
+
+    def back_from(self, op: Operation, roots: Iterable[SSAValue]) -> Iterator[Operation]:
+        """The ops that may touch memory of these roots, from `op` back to the beginning of the block."""
+        end = self.places[op] + 1
+        lists = [self.anywhere, *(self.by_root[r] for r in roots if r in self.by_root)]
+        for k in merge(*(downwards(places, end) for places in lists), reverse=True):
+            if self.ops[k].parent is not None:  # it was not erased
+                yield self.ops[k]
+
+    def put_in_place(self, op: Operation, made: Operation) -> None:
+        """Note that an op has taken the place of another."""
+        self.places[made] = self.places[op]
+        self.ops[self.places[op]] = made
+
+
+def downwards(places: Sequence[int], end: int) -> Iterator[int]:
+    """Those before the end, the last first."""
+    for k in reversed(range(bisect_left(places, end))):
+        yield places[k]
+
+
+def touched_by(op: Operation) -> Iterator[SSAValue]:
+    """The memrefs of which the op, or one inside, may read or write an element."""
+    for inner in every_op(op):
+        if not isinstance(inner, NAMES) and not is_end_of_loop(inner):
+            yield from filter(is_memref, inner.operands)
+
+
 class FirstTouches:
     """The sums of a function, each with the zeros that it is the first to touch."""
 
@@ -114,11 +158,39 @@ class FirstTouches:
         self.function = function
         self.alias = AliasAnalysis(function)
         self.effects = MemoryEffects(function)
+        self.touches_in: dict[Block, Touches] = {}
+        self.made: dict[array.MapOp, array.MapOp | None] = {}
+        """What is in the place of maps that are no more."""
 
-    def store_one(self) -> bool:
-        """Rewrite a sum that follows zeros, if there is one."""
-        for sum_ in self.sums():
-            before = self.last_touch(sum_.out, sum_.op.prev_op)
+    def store_all(self) -> None:
+        """Rewrite sums that follow zeros, as long as there are any."""
+        changed = True
+        while changed:
+            changed = False
+            for op in [
+                op for op in ops_of_kind(self.function, array.MapOp) if "add" in op.out_kinds
+            ]:
+                while (now := self.in_place_of(op)) is not None and self.store_one(now):
+                    changed = True
+
+    def in_place_of(self, op: array.MapOp) -> array.MapOp | None:
+        found: array.MapOp | None = op
+        while found is not None and found in self.made:
+            found = self.made[found]
+        return found
+
+    def put_in_place(self, op: array.MapOp, made: array.MapOp | None) -> None:
+        if made is op:
+            return
+        self.made[op] = made
+        known = None if made is None or made.parent is None else self.touches_in.get(made.parent)
+        if made is not None and known is not None:
+            known.put_in_place(op, made)
+
+    def store_one(self, op: array.MapOp) -> bool:
+        """Rewrite a sum of a map that follows zeros, if there is one."""
+        for sum_ in self.sums(op):
+            before = self.last_touch(sum_.out, op.prev_op)
             if before is not None:
                 zeros = self.zeros_of(before, sum_.out)
                 if zeros is not None and self.store(sum_, zeros):
@@ -127,12 +199,10 @@ class FirstTouches:
                 return True
         return False
 
-    def sums(self) -> Iterator[Sum]:
-        for op in self.function.walk():
-            if isinstance(op, array.MapOp) and "add" in op.out_kinds:
-                for k, kind in enumerate(op.out_kinds):
-                    if kind == "add" and is_plain(op.outs[k]) and self.only_adds(op, k):
-                        yield Sum(op, k)
+    def sums(self, op: array.MapOp) -> Iterator[Sum]:
+        for k, kind in enumerate(op.out_kinds):
+            if kind == "add" and is_plain(op.outs[k]) and self.only_adds(op, k):
+                yield Sum(op, k)
 
     def only_adds(self, op: array.MapOp, k: int) -> bool:
         """True when nothing else in the map touches what the output adds to, and it was no store there."""
@@ -150,15 +220,20 @@ class FirstTouches:
         """True when the op, or one inside, may read or write an element of `memory`."""
         if self.effects.of(op).opaque:
             return True
-        touching = (o for o in op.walk() if not isinstance(o, NAMES) and not is_end_of_loop(o))
-        operands = (v for inner in touching for v in inner.operands)
-        return any(is_memref(v) and not apart(self.alias, v, memory) for v in operands)
+        return any(not apart(self.alias, v, memory) for v in touched_by(op))
+
+    def back_from(self, op: Operation | None, memory: SSAValue) -> Iterator[Operation]:
+        """The ops that touch roots of the memory, from `op` back to the beginning of the block."""
+        if op is None or op.parent is None:
+            return iter(())
+        if op.parent not in self.touches_in:
+            self.touches_in[op.parent] = Touches(op.parent, self.alias, self.effects)
+        roots = {r for root in self.alias.roots(memory) for r in self.alias.interfering(root)}
+        return self.touches_in[op.parent].back_from(op, roots)
 
     def last_touch(self, memory: SSAValue, op: Operation | None) -> Operation | None:
         """The last op that touches the memory, from `op` back to the beginning of the block."""
-        while op is not None and not self.touches(op, memory):
-            op = op.prev_op
-        return op
+        return next((one for one in self.back_from(op, memory) if self.touches(one, memory)), None)
 
     def zeros_of(self, op: Operation, memory: SSAValue) -> Zeros | None:
         """The output by which a map does nothing to the memory but set some of it to zero, last of all."""
@@ -176,8 +251,8 @@ class FirstTouches:
         fresh = zeroed_part(sum_, zeros)
         if fresh is None or source_of(zeros.out) is not source_of(sum_.out):
             return False
-        keep_without(zeros)
-        store_where(sum_, fresh)
+        self.put_in_place(zeros.op, keep_without(zeros))
+        self.put_in_place(sum_.op, store_where(sum_, fresh))
         return True
 
     # From an iteration to the next.
@@ -207,23 +282,31 @@ class FirstTouches:
         for fill in fills_before:
             fill.attributes.pop(ad.UNSEEN, None)  # the loop relies on it
         clear_behind(loop, zeros, result)
-        keep_without(zeros)
-        store_where(sum_, fresh)
+        self.look_again(loop.parent)
+        self.put_in_place(zeros.op, keep_without(zeros))
+        self.put_in_place(sum_.op, store_where(sum_, fresh))
         return True
+
+    def look_again(self, block: Block | None) -> None:
+        """Forget where memory is touched in a block, and in those around it."""
+        while block is not None:
+            self.touches_in.pop(block, None)
+            around = block.parent_op()
+            block = None if around is None else around.parent
 
     def enters_zero(self, memory: SSAValue, loop: array.LoopOp) -> list[Operation] | None:
         """What sets all of the memory to zero before the loop; None where it may not be zero there."""
         found: list[Operation] = []
         roots = set(self.alias.roots(memory))
-        op = loop.prev_op
-        while op is not None and roots:
+        for op in self.back_from(loop.prev_op, memory):
             filled = {r for r in roots if fills(op, r)}
             if not filled and self.touches(op, memory):
                 return None
             found += [op] if filled else []
             roots -= filled
-            op = op.prev_op
-        return None if roots else found
+            if not roots:
+                return found
+        return None
 
 
 NAMES = (
