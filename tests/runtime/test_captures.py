@@ -377,3 +377,19 @@ def test_what_is_imported_from_beside_is_watched(
     for step, rate in ((2, 0.5), (5, 0.5), (5, 0.25)):
         settings.step, settings.rate = step, rate
         assert compiled(np.array([3.0])) == f(np.array([3.0])) == 3.0 * step + rate
+
+
+@pytest.mark.skipif(sys.version_info < (3, 15), reason="the syntax is new")
+def test_a_lazy_import_takes_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lazily.py").write_text(
+        "lazy import math\nlazy import numpy as np\nlazy from math import sin\n"
+        "def f(x):\n    return math.cos(x[0]) + sin(x[1]) + np.sum(x * x)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "lazily", raising=False)
+    lazily = importlib.import_module("lazily")
+    compiled = mutad.compile(lazily.f, opt=1)
+    x = np.array([1.0, 2.0])
+    found = compiled(x)
+    assert vars(lazily)["np"] is np
+    assert found == lazily.f(x)
