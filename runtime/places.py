@@ -38,7 +38,7 @@ class Place:
         if isinstance(holder, dict):
             found: Any = holder.get(self.name, MISSING)  # pyright: ignore[reportUnknownMemberType]
             if type(found) is LAZY:
-                found = holder[self.name] = found.resolve()  # as Python does when code reads the name
+                found = holder[self.name] = found.resolve()  # as Python does at the first read
             return found  # pyright: ignore[reportUnknownVariableType]
         if isinstance(holder, types.CellType):
             try:
