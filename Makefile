@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-PYTHONS ?= 3.11 3.12 3.13 3.14
+PYTHONS ?= 3.11 3.12 3.13 3.14 3.15
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 HALF   = $(shell expr $(JOBS) / 2 '|' 1)
 WORKERS = $(patsubst 1,0,$(JOBS))# one needs nobody who hands out its tests

@@ -50,7 +50,7 @@ def reads_of(
     level = 0
     for operation, name in instructions(code):
         match operation:
-            case "LOAD_CONST":
+            case "LOAD_CONST" | "LOAD_SMALL_INT":
                 level, current = name if type(name) is int else level, []
             case "IMPORT_NAME":
                 imported = imported_by(function, name, level)

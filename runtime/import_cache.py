@@ -10,7 +10,8 @@ The runtime's own classes have a file of their own, a tenth as long, which `impo
 none: what it did not find is written with the first compilation that may be kept.
 
 Nor does it take the signature of a class to make a docstring of it, where that has none: parsing the types in
-it is 5% of that time. The docstring is the class's name. And it asks three times for the first names in the
+it is 5% of that time. The docstring is the class's name. (Python 3.15 makes one when it is asked for, and the
+pattern below with the first class that needs it.) And it asks three times for the first names in the
 text of each field's type: these are found once. What no compilation waits for, the text of an instance and
 the refusal to change one, are closures, of which no text is made (Python 3.13 makes one of each class's
 methods; there they are its own).
@@ -77,10 +78,11 @@ def looked_up(known: Texts, met: Texts) -> Generator[None]:
         exec(code, *scopes)
 
     names: dict[str, Any] = dataclasses.__dict__
-    instead: dict[str, Any] = {
-        "inspect": WithoutSignatures(),
-        "_MODULE_IDENTIFIER_RE": MatchedOnce(names["_MODULE_IDENTIFIER_RE"]),
-    }
+    instead: dict[str, Any] = {}
+    if "inspect" in names:
+        instead["inspect"] = WithoutSignatures()
+    if (pattern := names.get("_MODULE_IDENTIFIER_RE")) is not None:
+        instead["_MODULE_IDENTIFIER_RE"] = MatchedOnce(pattern)
     if sys.version_info < (3, 13):
         instead |= {"_repr_fn": repr_of, "_frozen_get_del_attr": frozen_of}
     own = {name: names[name] for name in instead}
@@ -93,10 +95,10 @@ def looked_up(known: Texts, met: Texts) -> Generator[None]:
 
 
 class MatchedOnce:
-    """A pattern that remembers what it matched."""
+    """A pattern that remembers what it matched. (Python 3.15 asks for `prefixmatch`.)"""
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
-        self.match = cache(pattern.match)
+        self.match = self.prefixmatch = cache(pattern.match)
 
 
 class WithoutSignatures:

@@ -18,6 +18,9 @@ class Missing:
 
 MISSING = Missing()
 
+LAZY = getattr(types, "LazyImportType", None)
+"""What is in the place of a `lazy import` of Python 3.15 until the name is read."""
+
 
 @dataclass(frozen=True, eq=False)
 class Place:
@@ -33,7 +36,10 @@ class Place:
         """What is there now, or MISSING."""
         holder = self.holder
         if isinstance(holder, dict):
-            return holder.get(self.name, MISSING)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            found: Any = holder.get(self.name, MISSING)  # pyright: ignore[reportUnknownMemberType]
+            if type(found) is LAZY:
+                found = holder[self.name] = found.resolve()  # as Python does at the first read
+            return found  # pyright: ignore[reportUnknownVariableType]
         if isinstance(holder, types.CellType):
             try:
                 return holder.cell_contents

@@ -166,19 +166,19 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def run_of(config: pytest.Config) -> int:
-    """Which run of generated programs it is; on one day each of four versions of Python has one."""
+    """Which run of generated programs it is; on one day each of five versions of Python has one."""
     which = config.getoption("--seeds") or "0"
-    today = 4 * date.today().toordinal() + sys.version_info.minor % 4
+    today = 5 * date.today().toordinal() + sys.version_info.minor % 5
     return today if which == "today" else int(which)
 
 
 def part_of(config: pytest.Config, option: str) -> tuple[int, int] | None:
-    """Which of how many parts is asked for: each day the next; four versions of Python take four quarters."""
+    """Which of how many parts is asked for: each day the next; five versions of Python take five fifths."""
     which, _, of = (config.getoption(option) or "").partition("/")
     if not of:
         return None
     count = int(of)
-    today = date.today().toordinal() + sys.version_info.minor * count // 4
+    today = date.today().toordinal() + sys.version_info.minor * count // 5
     return (today if which == "today" else int(which)) % count, count
 
 

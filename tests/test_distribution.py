@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-VERSIONS = ["3.11", "3.12", "3.13", "3.14"]
+VERSIONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
 ROOMS = ("compiler", "dialects", "runtime")
 PROGRAM = """
 import mutad, numpy as np

@@ -379,7 +379,8 @@ import model as m
 print(inspect.signature(m.loss), inspect.signature(m.loss.grad), inspect.signature(m.many), sep="\\n")
 print(inspect.signature(m.constants).parameters["scale"].default.dtype)
 assert inspect.cleandoc(m.loss.__doc__) == inspect.cleandoc(DOC)  # 3.13 compiles it so
-assert "(u: 'f64[:]', kappa: float" in pydoc.render_doc(m.loss, renderer=pydoc.plaintext)
+shown = pydoc.render_doc(m.loss, renderer=pydoc.plaintext)
+assert "(u: f64[:], kappa: float" in shown.replace("'", "")  # 3.14 shows such types without quotes
 assert all(pickle.loads(pickle.dumps(f)) is f for f in (m.loss, m.loss.grad, m.many.vjp))
 assert not hasattr(m.pick, "grad")
 assert m.__version__ == "1.2" and "loss" in m.__all__ and m.__doc__.startswith("\\nHeat") is False

@@ -232,7 +232,9 @@ def test_their_large_and_special_numbers() -> None:
     f = mutad.compile(chain, cache=False)
     for x in ([1e300], [1e18, -(2.0**21)], [float("nan")], [0.0, -0.0, 5e-324]):
         np.testing.assert_allclose(f(np.array(x), 0.5), chain(np.array(x), 0.5), rtol=1e-12)
-    with pytest.raises(ValueError, match="math domain error"):
+    with pytest.raises(ValueError, match=r"input|error") as python:
+        chain(np.array([np.inf]), 0.5)
+    with pytest.raises(ValueError, match=re.escape(str(python.value))):
         f(np.array([np.inf]), 0.5)
 
 

@@ -120,7 +120,7 @@ def test_steps_have_the_bits_of_the_loop() -> None:
 
 def test_a_matrix_that_is_not_positive_definite_raises() -> None:
     f = mutad.compile(cholesky)
-    with pytest.raises(ValueError, match="math domain error"):
+    with pytest.raises(ValueError, match=r"math domain error|expected a nonnegative input"):
         f(given(40) - 3.5 * np.eye(40))
     with pytest.raises(IndexError):
         f(np.ones((9, 4)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import colorsys
 import gc
+import importlib
 import logging
 import pickle
 import sys
@@ -11,6 +12,7 @@ import threading
 import traceback
 import types
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -353,3 +355,41 @@ def f(p):
     assert compiled(p) == 6.0
     f.__globals__["RATE"] = 5.0
     assert compiled(p) == 15.0
+
+
+def test_what_is_imported_from_beside_is_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "beside"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "settings.py").write_text("step = 2\nrate = 0.5\n")
+    (package / "work.py").write_text(
+        "def f(x):\n    from . import settings\n    from .settings import rate\n"
+        "    return x[0] * settings.step + rate\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("beside", "beside.settings", "beside.work"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    f = importlib.import_module("beside.work").f
+    settings = importlib.import_module("beside.settings")
+    compiled = mutad.compile(f, opt=1)
+    for step, rate in ((2, 0.5), (5, 0.5), (5, 0.25)):
+        settings.step, settings.rate = step, rate
+        assert compiled(np.array([3.0])) == f(np.array([3.0])) == 3.0 * step + rate
+
+
+@pytest.mark.skipif(sys.version_info < (3, 15), reason="the syntax is new")
+def test_a_lazy_import_takes_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lazily.py").write_text(
+        "lazy import math\nlazy import numpy as np\nlazy from math import sin\n"
+        "def f(x):\n    return math.cos(x[0]) + sin(x[1]) + np.sum(x * x)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "lazily", raising=False)
+    lazily = importlib.import_module("lazily")
+    compiled = mutad.compile(lazily.f, opt=1)
+    x = np.array([1.0, 2.0])
+    found = compiled(x)
+    assert vars(lazily)["np"] is np
+    assert found == lazily.f(x)

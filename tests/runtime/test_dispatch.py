@@ -360,7 +360,6 @@ def test_pickles_by_reference():
     assert copy.deepcopy(MODULE_LEVEL) is MODULE_LEVEL or MODULE_LEVEL.__wrapped__ is square_sum
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_survives_fork():
     f = Handmade(SCALAR, SUM, SUM_GRADIENT).of(square_sum)
     f(np.ones(3))

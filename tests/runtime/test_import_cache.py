@@ -127,6 +127,17 @@ def test_a_file_that_is_not_of_the_cache_is_not_read(cache: Path, content: bytes
     assert disk_cache.read(place) is not None
 
 
+def test_what_another_python_has_not_is_not_replaced(cache: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delattr(dataclasses, "inspect", raising=False)  # as in 3.15
+    monkeypatch.setattr(dataclasses, "_MODULE_IDENTIFIER_RE", None)
+    own = dict(vars(dataclasses))
+    with kept_dataclasses(cached=True):
+        assert "inspect" not in vars(dataclasses)
+        assert vars(dataclasses)["_MODULE_IDENTIFIER_RE"] is None
+    assert vars(dataclasses) == own
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 15), reason="there docstrings are made when asked for")
 def test_a_class_without_a_docstring_has_its_name_for_one(cache: Path):
     python = dataclasses.__dict__["inspect"]
     with kept_dataclasses(cached=True):
@@ -189,7 +200,7 @@ def test_importing_mutad_reads_what_the_first_compilation_wrote(cache: Path, tmp
     run(tmp_path, cached=False)
     assert not cache.exists()
     run(tmp_path, cached=True)
-    assert int(start()[0]) > 100
+    assert int(start()[0]) > 40  # from 3.13 on one for each class, not for each method
 
 
 def test_code_that_was_written_is_not_made_again_by_import(
@@ -212,6 +223,7 @@ def test_code_that_was_written_is_not_made_again_by_import(
 
 
 def test_the_types_of_fields_are_read_as_python_reads_them(cache: Path):
+    defined()  # Python 3.15 makes the pattern with the first class
     pattern = vars(dataclasses)["_MODULE_IDENTIFIER_RE"]
     with kept_dataclasses(cached=True):
 

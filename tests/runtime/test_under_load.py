@@ -121,7 +121,6 @@ def in_child(queue: multiprocessing.SimpleQueue) -> None:
     queue.put(values)
 
 
-@pytest.mark.filterwarnings("ignore:This process")
 def test_children_go_on_with_what_is_compiled() -> None:
     f = compiled(sweep, grad=True)
     want = [float(f.value_and_grad(start(k), 5)[0]) for k in range(4)]
