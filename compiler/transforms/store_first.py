@@ -48,29 +48,28 @@ the memory, or writes to it in another output; loops with a condition.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from heapq import merge
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import func, memref
+from xdsl.dialects import func
 from xdsl.dialects.builtin import AnyFloat, MemRefType, ModuleOp, VectorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects import ad, array
-from ...dialects.within import every_op, ops_of_kind
+from ...dialects.within import ops_of_kind
 from ..analysis.affine import equal_numbers
 from ..analysis.alias import AliasAnalysis
-from ..analysis.views import is_memref, strip_casts, strip_views
+from ..analysis.views import strip_casts, strip_views
 from ..rules.table import constant_float, float_constant
 from .drop_overwritten import is_zero_fill, unseen_fill
 from .gather_adds import Shift, apart, shift_between
 from .map_outputs import with_outputs
 from .memory_effects import MemoryEffects, functions
+from .touches import Touches, touched_by
 
 
 @dataclass(frozen=True)
@@ -106,49 +105,6 @@ class Zeros:
     @property
     def out(self) -> SSAValue:
         return self.op.outs[self.output]
-
-
-class Touches:
-    """The ops of a block that touch memory, found by root."""
-
-    def __init__(self, block: Block, alias: AliasAnalysis, effects: MemoryEffects) -> None:
-        self.places: dict[Operation, int] = {op: k for k, op in enumerate(block.ops)}
-        self.ops = list(self.places)
-        self.anywhere: list[int] = []
-        """The places of those that may touch any memory."""
-        self.by_root: dict[SSAValue, list[int]] = {}
-        for k, op in enumerate(self.ops):
-            if effects.of(op).opaque:
-                self.anywhere.append(k)
-                continue
-            for root in {root for value in touched_by(op) for root in alias.roots(value)}:
-                self.by_root.setdefault(root, []).append(k)
-
-    def back_from(self, op: Operation, roots: Iterable[SSAValue]) -> Iterator[Operation]:
-        """The ops that may touch memory of these roots, from `op` back to the beginning of the block."""
-        end = self.places[op] + 1
-        lists = [self.anywhere, *(self.by_root[r] for r in roots if r in self.by_root)]
-        for k in merge(*(downwards(places, end) for places in lists), reverse=True):
-            if self.ops[k].parent is not None:  # it was not erased
-                yield self.ops[k]
-
-    def put_in_place(self, op: Operation, made: Operation) -> None:
-        """Note that an op has taken the place of another."""
-        self.places[made] = self.places[op]
-        self.ops[self.places[op]] = made
-
-
-def downwards(places: Sequence[int], end: int) -> Iterator[int]:
-    """Those before the end, the last first."""
-    for k in reversed(range(bisect_left(places, end))):
-        yield places[k]
-
-
-def touched_by(op: Operation) -> Iterator[SSAValue]:
-    """The memrefs of which the op, or one inside, may read or write an element."""
-    for inner in every_op(op):
-        if not isinstance(inner, NAMES) and not is_end_of_loop(inner):
-            yield from filter(is_memref, inner.operands)
 
 
 class FirstTouches:
@@ -228,8 +184,7 @@ class FirstTouches:
             return iter(())
         if op.parent not in self.touches_in:
             self.touches_in[op.parent] = Touches(op.parent, self.alias, self.effects)
-        roots = {r for root in self.alias.roots(memory) for r in self.alias.interfering(root)}
-        return self.touches_in[op.parent].back_from(op, roots)
+        return self.touches_in[op.parent].back_from(op, memory)
 
     def last_touch(self, memory: SSAValue, op: Operation | None) -> Operation | None:
         """The last op that touches the memory, from `op` back to the beginning of the block."""
@@ -309,12 +264,6 @@ class FirstTouches:
         return None
 
 
-NAMES = (
-    array.ViewOp, array.CollapseOp, array.StrideOp, array.LoopOp, memref.CastOp, memref.DimOp
-)  # fmt: skip
-"""Ops that touch no element of their memrefs themselves; what is in a loop is looked at by itself."""
-
-
 def is_plain(out: SSAValue) -> bool:
     """Whether it is an array of floats (or of vectors of them), whose elements are points of their own."""
     type_ = out.type
@@ -322,10 +271,6 @@ def is_plain(out: SSAValue) -> bool:
     return isinstance(type_.element_type, AnyFloat | VectorType) and 0 not in array.strides_of(
         type_
     )
-
-
-def is_end_of_loop(op: Operation) -> bool:
-    return isinstance(op, array.YieldOp) and isinstance(op.parent_op(), array.LoopOp)
 
 
 # Which part is zero.

@@ -62,23 +62,22 @@ memory by another name.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import array
-from ...dialects.within import every_op, ops_of_kind
+from ...dialects.within import ops_of_kind
 from ..analysis.footprint import Footprints, Region
 from ..analysis.parts import is_made_of, part_of_map
-from ..analysis.views import is_memref
 from ..rules.table import constant_float
 from .memory_effects import functions
 from .store_first import FirstTouches, Sum, Zeros, is_plain, keep_without, store_where
+from .touches import Touches
 
 MOST = 8
 """More parts than this are not looked for."""
@@ -111,26 +110,30 @@ class Parts:
         blocks = dict.fromkeys(op.parent for op in ops_of_kind(self.function, array.MapOp))
         for block in blocks:
             assert block is not None
-            self.touching = Touching(block, self.touched)
-            for place in range(len(self.touching.ops)):
+            self.touches = Touches(block, self.touched.alias, self.touched.effects)
+            for place in range(len(self.touches.ops)):
                 while self.store_at(place):
                     changed = True
         return changed
 
     def store_at(self, place: int) -> bool:
         """Rewrite the sums behind what a map sets to zero, if it does."""
-        for zeros in self.zeros_of(self.touching.ops[place]):
+        for zeros in self.zeros_of(self.touches.ops[place]):
             sums = self.sums_behind(zeros, place)
             if sums:
-                self.touching.ops[place] = keep_without(zeros)
-                for at, sum_ in sums.items():
-                    self.touching.ops[at] = store_where(sum_, ())
+                self.put_in_place(zeros.op, keep_without(zeros))
+                for sum_ in sums:
+                    self.put_in_place(sum_.op, store_where(sum_, ()))
                 return True
         return False
 
-    def zeros_of(self, op: Operation | None) -> list[Zeros]:
-        """What a map sets to zero."""
-        if not isinstance(op, array.MapOp):
+    def put_in_place(self, op: array.MapOp, made: array.MapOp | None) -> None:
+        if made is not None:
+            self.touches.put_in_place(op, made)
+
+    def zeros_of(self, op: Operation) -> list[Zeros]:
+        """What a map sets to zero, if it was not erased."""
+        if not isinstance(op, array.MapOp) or op.parent is None:
             return []
         return [
             Zeros(op, k)
@@ -140,27 +143,26 @@ class Parts:
             and self.touched.zeros_of(op, op.outs[k]) is not None
         ]
 
-    def sums_behind(self, zeros: Zeros, place: int) -> dict[int, Sum]:
+    def sums_behind(self, zeros: Zeros, place: int) -> list[Sum]:
         """The sums that are the next to touch what is zero, each a part of it, if these are all the parts."""
         whole = part_of_map(self.footprints, zeros.op, zeros.out)
         if whole is None:
-            return {}
-        sums: dict[int, Sum] = {}
+            return []
+        sums: list[Sum] = []
         parts: list[Region] = []
-        for at in self.touching.behind(place, zeros.out):
-            op = self.touching.ops[at]
-            if op is not None and self.touched.touches(op, zeros.out):
+        for op in self.touches.behind(place, zeros.out):
+            if self.touched.touches(op, zeros.out):
                 found = self.sum_of(op, zeros.out)
                 part = None if found is None else part_of_map(self.footprints, found.op, found.out)
                 if found is None or part is None or part.base is not whole.base:
-                    return {}
-                sums[at] = found
+                    return []
+                sums.append(found)
                 parts.append(part)
                 if is_made_of(whole, parts):
                     return sums
                 if len(parts) == MOST:
-                    return {}
-        return {}
+                    return []
+        return []
 
     def sum_of(self, op: Operation, memory: SSAValue) -> Sum | None:
         """The output by which a map does nothing to the memory but add to some of it."""
@@ -171,27 +173,3 @@ class Parts:
             return None
         (k,) = touching
         return Sum(op, k) if is_plain(op.outs[k]) and self.touched.only_adds(op, k) else None
-
-
-class Touching:
-    """The ops of a block by the memory that they may touch, in order."""
-
-    def __init__(self, block: Block, touched: FirstTouches) -> None:
-        self.alias = touched.alias
-        self.ops: list[Operation | None] = [*block.ops]
-        """None where nothing was left of one."""
-        self._of: dict[SSAValue, list[int]] = {}
-        self._of_all: list[int] = []
-        """Those that may touch any memory."""
-        for place, op in enumerate(block.ops):
-            if touched.effects.of(op).opaque:
-                self._of_all.append(place)
-            operands = {v for inner in every_op(op) for v in inner.operands if is_memref(v)}
-            for root in {root for v in operands for root in self.alias.roots(v)}:
-                self._of.setdefault(root, []).append(place)
-
-    def behind(self, place: int, memory: SSAValue) -> list[int]:
-        """The places of ops that may touch the memory, behind one of them."""
-        roots = {r for one in self.alias.roots(memory) for r in self.alias.interfering(one)}
-        lists = [self._of_all, *(self._of.get(root, []) for root in roots)]
-        return sorted({at for some in lists for at in some[bisect_right(some, place) :]})
