@@ -173,7 +173,10 @@ class Subscripts:
         if found is None:
             if depth > DEPTH:
                 return Affine.of(value)
-            found = self._known[value] = self._compute(value, depth + 1)
+            found = self._compute(value, depth + 1)
+            if size(found) > LARGEST:
+                found = Affine.of(value)
+            self._known[value] = found
         return found
 
     def extent(self, memref: SSAValue, axis: int, depth: int = 0) -> Affine:
@@ -248,6 +251,11 @@ class Subscripts:
         if not bottom.is_constant or bottom.constant <= 0:
             return Affine.of(value)
         return floor_division(-top if negated else top, bottom.constant)
+
+
+def size(a: Affine) -> int:
+    """How many symbols a form has, written out: nested terms double with each number that is used twice."""
+    return sum(1 + sum(map(size, s.args)) if isinstance(s, Term) else 1 for s in a.terms)
 
 
 def is_wide(value: SSAValue) -> bool:
@@ -395,3 +403,7 @@ def floor_division(top: Affine, bottom: int) -> Affine:
     whole = whole + rest.constant // bottom
     rest = Affine(rest.terms, rest.constant % bottom)
     return whole + Affine.of(Term("floordiv", (rest, Affine(constant=bottom))))
+
+
+LARGEST = 64
+"""A form of more symbols is not followed: the number is one of its own."""

@@ -22,6 +22,7 @@ stored what it reads. What the last point leaves there may be read after the loo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import func, memref, scf
@@ -34,6 +35,7 @@ from .affine import Affine, Subscripts
 from .alias import AliasAnalysis
 from .carried_cells import entered
 from .dependence import Dependence
+from .made_of import all_made_of
 from .point_chains import PointChains, ancestor_in
 from .views import is_memref
 
@@ -244,20 +246,20 @@ class PointLoop:
 
     def _is_known(self, value: SSAValue, *, points: bool = False) -> bool:
         """No load has a part in the value, nor, unless `points`, the counter of the points."""
-        owner = value.owner
-        if value is self.loop.induction:
-            return points
-        if isinstance(owner, Block) or not self.loop.is_ancestor(owner):
-            return True
-        if owner.name.startswith(("math.", "special.")):
-            return False  # A vector of them may differ in the last bits.
-        if isinstance(owner, memref.LoadOp) or owner.regions:
-            return (
-                isinstance(owner, array.LoopOp)
-                and owner.count is not None
-                and (self._is_known(owner.count, points=points))
-            )
-        return all(self._is_known(o, points=points) for o in owner.operands)
+
+        def sources(v: SSAValue) -> Sequence[SSAValue] | None:
+            owner = v.owner
+            if v is self.loop.induction:
+                return () if points else None
+            if isinstance(owner, Block) or not self.loop.is_ancestor(owner):
+                return ()
+            if owner.name.startswith(("math.", "special.")):
+                return None  # A vector of them may differ in the last bits.
+            if isinstance(owner, array.LoopOp) and owner.count is not None:
+                return (owner.count,)
+            return None if isinstance(owner, memref.LoadOp) or owner.regions else owner.operands
+
+        return all_made_of([value], sources)
 
     def around(self, op: Operation) -> list[Operation]:
         """The ops between an op and the loop."""

@@ -21,6 +21,7 @@ LLVM sees addresses; we see subscripts, loop ranges and which roots are disjoint
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref, vector
@@ -32,6 +33,7 @@ from ...dialects.within import every_op
 from ..analysis.additions import Place, additions_in, is_cell, place_of
 from ..analysis.carried_cells import roles
 from ..analysis.dependence import Dependence
+from ..analysis.made_of import all_made_of
 from ..analysis.near_accesses import NearAccesses
 from ..rules import Access, accesses, is_whole_array
 from ..rules.builders import element_of
@@ -194,11 +196,13 @@ def only_adds_in_order(loop: array.LoopOp) -> bool:
 
 def adds_to(cell: SSAValue, value: SSAValue) -> bool:
     """Whether a value is what the cell held, with something added."""
-    op = value.owner
-    return isinstance(op, arith.AddfOp) and any(
-        (isinstance(o.owner, memref.LoadOp) and o.owner.memref is cell) or adds_to(cell, o)
-        for o in op.operands
-    )
+
+    def sources(v: SSAValue) -> Sequence[SSAValue] | None:
+        if isinstance(v.owner, memref.LoadOp) and v.owner.memref is cell:
+            return None
+        return v.owner.operands if isinstance(v.owner, arith.AddfOp) else ()
+
+    return isinstance(value.owner, arith.AddfOp) and not all_made_of([value], sources)
 
 
 QUICK = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.NegfOp)

@@ -15,7 +15,7 @@ Where code streams, the runtime takes the directions of large arrays one at a ti
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import ModuleOp
@@ -24,6 +24,7 @@ from xdsl.traits import IsTerminator, NoMemoryEffect
 
 from ...dialects import ad, array
 from ..analysis.additions import is_cell, place_of
+from ..analysis.made_of import all_made_of
 from .work_estimate import FUNCTION, cost_of
 
 PLAIN = (
@@ -57,10 +58,13 @@ def repeats(module: ModuleOp) -> bool:
 
 def is_placed_by(value: SSAValue, counter: SSAValue) -> bool:
     """Whether a view, or a number, is computed of a counter."""
-    if value == counter:
-        return True
-    op = value.owner
-    return isinstance(op, Operation) and any(is_placed_by(o, counter) for o in op.operands)
+
+    def sources(v: SSAValue) -> Sequence[SSAValue] | None:
+        if v is counter:
+            return None
+        return v.owner.operands if isinstance(v.owner, Operation) else ()
+
+    return not all_made_of([value], sources)
 
 
 def reached(op: Operation) -> Iterator[Operation]:

@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import Float32Type, Float64Type
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import ad, array
+from ..analysis.made_of import all_made_of
 from ..rules.arith import NOT_FINITE
 from ..rules.table import ADJOINT
 from .kernel_state import KernelState, value_type
@@ -136,12 +137,16 @@ def is_ordered(op: Operation, loop: array.LoopOp) -> bool:
 
 def depends_on(value: SSAValue, loop: array.LoopOp) -> bool:
     """Whether a subscript is made of the loop's counter."""
-    if value is loop.induction:
-        return True
-    owner = value.owner
-    if isinstance(owner, Block) or owner.parent is not loop.body.block:
-        return False
-    return any(depends_on(o, loop) for o in owner.operands)
+
+    def sources(v: SSAValue) -> Sequence[SSAValue] | None:
+        if v is loop.induction:
+            return None
+        owner = v.owner
+        if isinstance(owner, Block) or owner.parent is not loop.body.block:
+            return ()
+        return owner.operands
+
+    return not all_made_of([value], sources)
 
 
 def emit_run(state: KernelState, run: Run) -> None:

@@ -6,13 +6,14 @@ that. So sets of them are chosen first (`selection`), and each set is priced by 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ...dialects import array
+from ..analysis.made_of import all_made_of
 from ..rules import Access, Contents
 from .first_overwrites import Overwrites, places_of
 from .min_cut import INFINITE, Cuts, Vertex
@@ -267,18 +268,18 @@ class Choice:
 
     def _number_again(self, number: SSAValue, reader: Operation) -> bool:
         """A number (or an array, for its extents) of an answer can be had where the reader is reversed."""
-        if self.graph.at_top_level(number):
-            return True
-        if isinstance(number.type, MemRefType):
-            return False
-        if encloses(value_block(number), reader):
-            return self.graph.known_free(number)
-        op = number.owner
-        return (
-            isinstance(op, Operation)
-            and is_recomputable(op)
-            and all(self._number_again(o, reader) for o in op.operands)
-        )
+
+        def sources(value: SSAValue) -> Sequence[SSAValue] | None:
+            if self.graph.at_top_level(value):
+                return ()
+            if isinstance(value.type, MemRefType):
+                return None
+            if encloses(value_block(value), reader):
+                return () if self.graph.known_free(value) else None
+            op = value.owner
+            return op.operands if isinstance(op, Operation) and is_recomputable(op) else None
+
+        return all_made_of([number], sources)
 
 
 def everything(graph: ValueGraph) -> set[Saved]:

@@ -205,15 +205,20 @@ class ForwardSweep:
 
     def _number(self, value: SSAValue, save: Save, target: Block) -> SSAValue:
         """`value` here, before the loops: as computed already, or computed early (it is pure)."""
-        if value in self.values and not is_inside(value, save.push_before):
-            return self.values[value]
-        op = value.owner
-        assert isinstance(op, Operation)
-        assert is_recomputable(op), value
-        operands = {o: self._number(o, save, target) for o in op.operands}
-        clone = op.clone(operands)
-        target.add_op(clone)
-        return clone.results[list(op.results).index(value)]  # pyright: ignore
+        made: dict[Operation, Operation] = {}
+
+        def here(v: SSAValue) -> SSAValue:
+            if v in self.values and not is_inside(v, save.push_before):
+                return self.values[v]
+            op = v.owner
+            assert isinstance(op, Operation)
+            assert is_recomputable(op), v
+            if op not in made:
+                made[op] = op.clone({o: here(o) for o in op.operands})
+                target.add_op(made[op])
+            return made[op].results[list(op.results).index(v)]  # pyright: ignore
+
+        return here(value)
 
     def slot(self, save: Save, target: Block, own: Sequence[SSAValue]) -> SSAValue:
         """The part of the segment that belongs to the current iteration."""

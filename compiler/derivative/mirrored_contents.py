@@ -17,7 +17,7 @@ same holds for a variable whose next value is also stored to an element of an ar
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -27,6 +27,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
 from ..analysis.kills import Kills
+from ..analysis.made_of import all_made_of
 from ..analysis.views import strip_views
 from ..rules import Access
 from ..rules.descriptors import descriptor_values
@@ -159,12 +160,17 @@ class Mirrors:
 
 def follows(number: SSAValue, loop: array.LoopOp | None) -> bool:
     """Whether a number is pure code on counters; in `loop`, on its own and what is outside."""
-    if loop is not None and not is_inside(number, loop):
-        return True
-    op = number.owner
-    if isinstance(op, Block):
-        counted = op.parent_op()
-        return number is counted.induction if isinstance(counted, array.LoopOp) else loop is None
-    if loop is None and isinstance(op.parent_op(), func.FuncOp):
-        return True
-    return is_recomputable(op) and all(follows(o, loop) for o in op.operands)
+
+    def sources(value: SSAValue) -> Sequence[SSAValue] | None:
+        if loop is not None and not is_inside(value, loop):
+            return ()
+        op = value.owner
+        if isinstance(op, Block):
+            counted = op.parent_op()
+            is_loop = isinstance(counted, array.LoopOp)
+            return () if (value is counted.induction if is_loop else loop is None) else None
+        if loop is None and isinstance(op.parent_op(), func.FuncOp):
+            return ()
+        return op.operands if is_recomputable(op) else None
+
+    return all_made_of([number], sources)

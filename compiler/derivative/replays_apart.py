@@ -22,7 +22,7 @@ another one stores to; tapes whose longest one is not known before the loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -32,6 +32,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ...dialects import array
 from ..analysis.affine import Affine, Subscripts
 from ..analysis.dependence import Dependence
+from ..analysis.made_of import all_made_of
 from ..analysis.views import strip_views
 from ..rules import Access, accesses
 from ..rules.descriptors import descriptor_values
@@ -168,11 +169,11 @@ def slope(value: SSAValue, loop: array.LoopOp) -> int | None:
 
 def is_computed(value: SSAValue, loop: array.LoopOp) -> bool:
     """Whether a number of an iteration is pure code on its counter and what was there before the loop."""
-    if not is_inside(value, loop) or value is loop.induction:
-        return True
-    op = value.owner
-    return (
-        isinstance(op, Operation)
-        and is_recomputable(op)
-        and all(is_computed(o, loop) for o in op.operands)
-    )
+
+    def sources(v: SSAValue) -> Sequence[SSAValue] | None:
+        if not is_inside(v, loop) or v is loop.induction:
+            return ()
+        op = v.owner
+        return op.operands if isinstance(op, Operation) and is_recomputable(op) else None
+
+    return all_made_of([value], sources)

@@ -19,7 +19,7 @@ for each element), and variables that the inner loop hands on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.ir import Block, Operation, SSAValue
@@ -29,6 +29,7 @@ from ...dialects import array, device
 from ...dialects.within import every_op
 from ..analysis.carried_cells import Role, is_outside, roles
 from ..analysis.independence import Addition, Independence, Independent
+from ..analysis.made_of import all_made_of
 from ..analysis.views import strip_views
 from ..rules import Access
 from .additions_to_elements import additions_to, make_local, place_of_addition, steps_of
@@ -77,16 +78,18 @@ def is_plain(loop: array.LoopOp, inner: array.LoopOp) -> bool:
 
 def is_of(value: SSAValue, loop: array.LoopOp, inner: array.LoopOp) -> bool:
     """Whether a value is of the inner iteration and of what is outside, whatever the outer one is."""
-    if is_outside(value, loop) or value is inner.induction:
-        return True
-    owner = value.owner
-    if isinstance(owner, Block) or owner.regions or isinstance(owner, memref.LoadOp):
-        return False
-    checked = isinstance(owner, array.IndexOp) and owner.unchecked is None
-    scalar = owner.name.startswith("arith.") or isinstance(owner, array.IndexOp | array.ViewOp)
-    if checked:
-        return False
-    return scalar and all(is_of(v, loop, inner) for v in owner.operands)
+
+    def sources(v: SSAValue) -> Sequence[SSAValue] | None:
+        if is_outside(v, loop) or v is inner.induction:
+            return ()
+        owner = v.owner
+        if isinstance(owner, Block) or owner.regions or isinstance(owner, memref.LoadOp):
+            return None
+        checked = isinstance(owner, array.IndexOp) and owner.unchecked is None
+        scalar = owner.name.startswith("arith.") or isinstance(owner, array.IndexOp | array.ViewOp)
+        return owner.operands if scalar and not checked else None
+
+    return all_made_of([value], sources)
 
 
 class Slice:

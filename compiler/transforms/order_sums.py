@@ -6,17 +6,50 @@ along rows, and where no type says how such an argument lies, along the columns.
 be another. So the functions of steps follow the gradient that runs no step again (`decided_sums`). Runs last:
 maps are final.
 
-Before, in a step::
+Before::
 
-    array.map(%n, %m) ins(%g, %copy) outs(%sums) kinds ["add"] {              // %g[i, 0], %sums[i, 0]
-    ^bb0(%0 : f64, %1 : f64):
-      %2 = arith.mulf %0, %1 {ad.adjoint} : f64
-      array.yield %2 : f64
+    !along = memref<?x?xf64, strided<[1, 0]>>
+    !argument = memref<?x?xf64, strided<[?, ?]>>
+    func.func @f(%n : index, %m : index, %g : !along, %a : !argument, %s : !along) {
+      array.map(%n, %m) ins(%g, %a : !along, !argument) outs(%s : !along) kinds ["add"] {
+      ^bb0(%x : f64, %y : f64):
+        %z = arith.mulf %x, %y {ad.adjoint} : f64
+        array.yield %z : f64
+      } loc("program.py":7:5)
+      func.return
+    }
+    func.func private @f_step(%n : index, %m : index, %g : !along, %a : memref<?x?xf64>, %s : !along)
+        attributes {live = array<i64: 0>} {
+      array.map(%n, %m) ins(%g, %a : !along, memref<?x?xf64>) outs(%s : !along) kinds ["add"] {
+      ^bb0(%x : f64, %y : f64):
+        %z = arith.mulf %x, %y {ad.adjoint} : f64
+        array.yield %z : f64
+      } loc("program.py":7:5)
+      func.return
     }
 
-After, where the same sum of an argument goes along %g::
+After::
 
-    array.map(%n, %m) ins(%g, %copy) outs(%sums) kinds ["add"] attributes {innermost = 0 : i64} ...
+    !along = memref<?x?xf64, strided<[1, 0]>>
+    !argument = memref<?x?xf64, strided<[?, ?]>>
+    func.func @f(%n : index, %m : index, %g : !along, %a : !argument, %s : !along) {
+      array.map(%n, %m) ins(%g, %a : !along, !argument) outs(%s : !along) kinds ["add"] {
+      ^bb0(%x : f64, %y : f64):
+        %z = arith.mulf %x, %y {ad.adjoint} : f64
+        array.yield %z : f64
+      } loc("program.py":7:5)
+      func.return
+    }
+    func.func private @f_step(%n : index, %m : index, %g : !along, %a : memref<?x?xf64>, %s : !along)
+        attributes {live = array<i64: 0>} {
+      array.map(%n, %m) ins(%g, %a : !along, memref<?x?xf64>) outs(%s : !along) kinds ["add"]
+          attributes {innermost = 0 : i64} {
+      ^bb0(%x : f64, %y : f64):
+        %z = arith.mulf %x, %y {ad.adjoint} : f64
+        array.yield %z : f64
+      } loc("program.py":7:5)
+      func.return
+    }
 
 Kept: a sum that the gradient has twice, in two orders; and maps with windows.
 """

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import f64
+from xdsl.dialects.builtin import IntegerAttr, f64, i64
 
 from mutad.compiler.codegen.array_to_loops import loop_order
 
@@ -208,9 +208,12 @@ def test_whole_operands_decide_which_loop_is_innermost(ins, outs, order) -> None
         for name, strides in enumerate([*ins, *(strides for _, strides in outs)])
     }
     kinds = [kind for kind, _ in outs]
-    op = SimpleNamespace(ins=range(len(ins)), outs=range(len(ins), len(memrefs)), out_kinds=kinds)
+    outs = range(len(ins), len(memrefs))
+    op = SimpleNamespace(ins=range(len(ins)), outs=outs, out_kinds=kinds, attributes={})
     state = SimpleNamespace(memrefs=memrefs)
     assert loop_order(cast(Any, state), cast(Any, op), ["n", "m"]) == order
+    op.attributes["innermost"] = IntegerAttr(0, i64)  # decided for a step (`order-sums`)
+    assert loop_order(cast(Any, state), cast(Any, op), ["n", "m"]) == [1, 0]
 
 
 def backwards(first: int, second: int) -> str:

@@ -16,15 +16,20 @@ LONG = 60
 """Statements: as many ways as nobody waits for."""
 
 
-def chain(first: str, second: str, step: str, end: str) -> Callable[..., Any]:
-    """A function of `u` and `v` whose statement k computes `step` of the two before it."""
+def chain(first: str, second: str, step: str, end: str, behind: str = "") -> Callable[..., Any]:
+    """A function of `u` and `v` whose statement k computes `step` of the two before it.
+
+    With a statement `behind` them, they are three steps in time.
+    """
     names = [first, second, *(f"w{k}" for k in range(LONG))]
-    lines = ["def f(u, v):"]
-    lines += [
+    lines = [
         f"    {w} = {step.format(a=a, b=b)}"
         for a, b, w in zip(names, names[1:], names[2:], strict=False)
     ]
-    lines.append(f"    return {end.format(last=names[-1])}")
+    if behind:
+        lines = ["    u = u.copy()", "    for t in range(3):", *(f"    {line}" for line in lines)]
+        lines.append(f"        {behind.format(last=names[-1])}")
+    lines = ["def f(u, v):", *lines, f"    return {end.format(last=names[-1])}"]
     source, file = "\n".join(lines) + "\n", f"<chain {step} {end}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     scope: dict[str, Any] = {"np": np}
@@ -42,6 +47,17 @@ def test_of_arrays(step: str, end: str) -> None:
 
 def test_of_numbers_that_are_made_of_a_sum() -> None:
     check(chain("u.sum()", "v.sum()", "0.5 * {a} + 0.5 * {b}", "{last}"))
+
+
+@pytest.mark.parametrize(
+    ("step", "behind"),
+    [
+        ("({a} + {b}) % 5", "u[{last} :] *= v[: u.size - {last}]"),
+        ("min({a} + 1, {b}, 5)", "u[: {last}] = np.sin(u[1 : {last} + 1])"),
+    ],
+)
+def test_of_numbers_of_which_slices_are_made(step: str, behind: str) -> None:
+    check(chain("t", "u.size // 2", step, "u.sum()", behind))
 
 
 def check(function: Callable[..., Any]) -> None:
