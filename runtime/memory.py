@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from . import result_pool
-from .keys import Array, Overlaps, address_of, is_generator, overlaps_itself
+from .keys import Array, Overlaps, address_of, is_generator
 
 Make = Callable[..., Array]
 """`zeros` or `empty`, of NumPy or of `result_pool`."""
@@ -156,15 +156,22 @@ def order_of(a: Array | Placed) -> Literal["C", "F"]:
 
 
 def copies(values: Sequence[Any], overlaps: Overlaps) -> tuple[Any, ...]:
-    """Copies of the arrays among the arguments, which share memory as these do (with themselves, too)."""
+    """Copies of the arrays among the arguments, which share memory as these do (with themselves, too).
+
+    Those with steps have them in their copies: what a function reshapes is a view of some, of others not.
+    """
     copied: dict[int, Any] = {}
     result = [copy_of(v, copied) for v in values]
-    lone = [[k] for k, v in enumerate(values) if isinstance(v, np.ndarray) and overlaps_itself(v)]
+    lone = [[k] for k, v in enumerate(values) if isinstance(v, np.ndarray) and not in_one_piece(v)]
     for group in [*lone, *groups_of(overlaps)]:
         for position, copy in zip(group, zeros_placed_as([values[p] for p in group]), strict=True):
             copy[...] = values[position]
             result[position] = copy
     return tuple(result)
+
+
+def in_one_piece(a: Array) -> bool:
+    return a.flags.c_contiguous or a.flags.f_contiguous
 
 
 def copy_of(value: Any, copied: dict[int, Any]) -> Any:

@@ -652,3 +652,17 @@ def test_functions_of_functions() -> None:
     assert mutad.hessian(cube, wrt="k")(2.0) == 12.0
     assert mutad.jacobian(cube)(2.0, mode="reverse") == 12.0
     assert "jvp of cube>" in repr(mutad.jvp(cube))
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_copies_of_arguments_are_views_where_these_are(mode: str) -> None:
+    """`ravel` copies an array with steps: what is stored to that afterwards is not in the copy."""
+
+    def f(a):
+        flat = a.ravel()
+        a[0] = 0.1
+        return 3.0 * flat.sum() + (a * a).sum()
+
+    a = np.arange(1.0, 17.0).reshape(2, 8)[:, ::2]
+    found = mutad.compile(f, grad=True).jacobian(a, mode=mode)
+    assert np.array_equal(found, [[3.0] * 4, [21.0, 25.0, 29.0, 33.0]])
