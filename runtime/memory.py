@@ -162,16 +162,20 @@ def copies(values: Sequence[Any], overlaps: Overlaps) -> tuple[Any, ...]:
     """
     copied: dict[int, Any] = {}
     result = [copy_of(v, copied) for v in values]
-    lone = [[k] for k, v in enumerate(values) if isinstance(v, np.ndarray) and not in_one_piece(v)]
-    for group in [*lone, *groups_of(overlaps)]:
+    for group in groups_of(overlaps):
         for position, copy in zip(group, zeros_placed_as([values[p] for p in group]), strict=True):
             copy[...] = values[position]
             result[position] = copy
     return tuple(result)
 
 
-def in_one_piece(a: Array) -> bool:
-    return a.flags.c_contiguous or a.flags.f_contiguous
+def copy_of_array(a: Array) -> Array:
+    """A copy with the same strides."""
+    if a.flags.c_contiguous or a.flags.f_contiguous:
+        return a.copy(order="K")
+    (made,) = zeros_placed_as([a])
+    made[...] = a
+    return made
 
 
 def copy_of(value: Any, copied: dict[int, Any]) -> Any:
@@ -184,7 +188,7 @@ def copy_of(value: Any, copied: dict[int, Any]) -> Any:
         return tuple(copy_of(item, copied) for item in items)
     if is_generator(value):
         return deepcopy(value, copied)  # which goes on from the same state
-    return value.copy(order="K") if isinstance(value, np.ndarray) else value
+    return copy_of_array(value) if isinstance(value, np.ndarray) else value
 
 
 def may_hold(shadow: Array) -> bool:

@@ -666,3 +666,9 @@ def test_copies_of_arguments_are_views_where_these_are(mode: str) -> None:
     a = np.arange(1.0, 17.0).reshape(2, 8)[:, ::2]
     found = mutad.compile(f, grad=True).jacobian(a, mode=mode)
     assert np.array_equal(found, [[3.0] * 4, [21.0, 25.0, 29.0, 33.0]])
+
+    def scaled(x, pair):
+        return x * f(pair[0])
+
+    found = mutad.compile(scaled, grad=True).jacobian(2.0, (a.copy()[:, ::-1],), mode=mode)
+    assert found == f(a.copy()[:, ::-1])
