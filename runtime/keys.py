@@ -316,6 +316,18 @@ def address_of(a: Array) -> int:
     return a.__array_interface__["data"][0]
 
 
+def copy_of_array(a: Array) -> Array:
+    """A copy with the same strides: what a function reshapes is a view of some arrays, of others a copy."""
+    if a.flags.c_contiguous or a.flags.f_contiguous:
+        return a.copy(order="K")
+    reach = [(extent - 1) * stride for extent, stride in zip(a.shape, a.strides, strict=True)]
+    before, after = -sum(min(r, 0) for r in reach), sum(max(r, 0) for r in reach)
+    buffer = np.empty(before + after + a.itemsize, np.uint8)
+    made: Array = np.ndarray(a.shape, a.dtype, buffer, before, a.strides)
+    made[...] = a
+    return made
+
+
 def as_array(value: Any) -> Array:
     """`np.asarray`, but that arrays stay what they are: those of a device (`resident`) of their class."""
     return value if isinstance(value, np.ndarray) else np.asarray(value)

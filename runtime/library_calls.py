@@ -31,6 +31,14 @@ def named(function: Any, name: str, module: str) -> Any:
     return function
 
 
+def copies(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Copies of the arrays among the arguments."""
+    return {
+        name: keys.copy_of_array(value) if isinstance(value, np.ndarray) else value  # pyright: ignore
+        for name, value in given.items()
+    }
+
+
 @dataclass
 class Function:
     """A function of the library, and its derivatives."""
@@ -137,7 +145,7 @@ class Function:
         positions, single = self.selected("vjp", wrt)
         given = self.checked(values)
         self.refuse_sharing("vjp", given)
-        kept = {k: v.copy(order="K") if isinstance(v, np.ndarray) else v for k, v in given.items()}  # pyright: ignore
+        kept = copies(given)
         entry = self.entries["primal"]
         result = entry.run(given).built(entry.result, self.itself(given))
         return result, Back(self, kept, positions, single, shapes(result))
@@ -268,9 +276,7 @@ class Back:
     def __call__(self, out_bar: Any = None, /, **final: Any) -> Any:
         f = self.function
         entry = f.entries["vjp"]
-        given = {
-            k: v.copy(order="K") if isinstance(v, np.ndarray) else v for k, v in self.kept.items()
-        }
+        given = copies(self.kept)
         bars = f.beside("vjp", "bar", given, zero=True)
         for position, bar in self.cotangents(entry.result, out_bar, self.shape, given):
             self.add(position, bar, bars)

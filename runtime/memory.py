@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from . import result_pool
-from .keys import Array, Overlaps, address_of, is_generator
+from .keys import Array, Overlaps, address_of, copy_of_array, is_generator
 
 Make = Callable[..., Array]
 """`zeros` or `empty`, of NumPy or of `result_pool`."""
@@ -167,15 +167,6 @@ def copies(values: Sequence[Any], overlaps: Overlaps) -> tuple[Any, ...]:
             copy[...] = values[position]
             result[position] = copy
     return tuple(result)
-
-
-def copy_of_array(a: Array) -> Array:
-    """A copy with the same strides."""
-    if a.flags.c_contiguous or a.flags.f_contiguous:
-        return a.copy(order="K")
-    (made,) = zeros_placed_as([a])
-    made[...] = a
-    return made
 
 
 def copy_of(value: Any, copied: dict[int, Any]) -> Any:

@@ -122,6 +122,13 @@ def idle(u: "f64[:]", v: "f64[::, ::]"):
     return (v**2).sum()
 
 
+@compile(opt=1, grad=True)
+def flat(u: "f64[::, ::]"):
+    f = u.reshape(-1)
+    u[0] = u[1] * u[1]
+    return (f * f).sum()
+
+
 @compile(opt=1)
 def either(u: "i32[:]", k: int, __mutad__: int = 0):
     return (7 if k > 0 else u[0]), k, (1.5 if k > 1 else u[1])
@@ -135,7 +142,7 @@ DERIVATIVES = (
     *("--grad", "loss:u,kappa", "--value-and-grad", "loss:kappa,u", "--vjp", "loss:u,kappa"),
     *("--jvp", "loss:u,kappa", "--hvp", "loss:u,kappa", "--vjp", "many:u,x", "--jvp", "many:u,x"),
     *("--vjp", "moved:u", "--jvp", "moved:u", "--grad", "idle:u,v", "--hvp", "idle:u,v"),
-    *("--vjp", "idle:u,v", "--jvp", "idle:u,v"),
+    *("--vjp", "idle:u,v", "--jvp", "idle:u,v", "--vjp", "flat:u"),
 )
 CALLS = '''
 import numpy as np
@@ -187,6 +194,8 @@ CASES = {
     "idle": lambda m: called(m.idle.grad, np.ones(2), wave(6).reshape(2, 3).T, wrt=("u", "v")),
     "idle hvp": lambda m: called(
         m.idle.hvp, np.ones(2), np.ones((2, 3)), wrt=("v", "u"), direction=(np.eye(2, 3), np.ones(2))),
+    "vjp of a copy": lambda m: pulled(m.flat.vjp, (1.0,), wave(24).reshape(4, 6)[:, :3]),
+    "vjp of a view": lambda m: pulled(m.flat.vjp, (1.0,), wave(12).reshape(4, 3)),
     "idle vjp": lambda m: pulled(m.idle.vjp, (2.0,), np.ones(2), np.ones((2, 3)), wrt=("u", "v")),
     "idle jvp": lambda m: called(m.idle.jvp, np.ones(2), np.ones((2, 3)), tangents={"u": np.ones(2)}),
     "either": lambda m: [called(m.either, np.arange(2, dtype=np.int32), k) for k in range(3)],
@@ -484,7 +493,8 @@ def test_the_package_is_alone(folder: Path) -> None:
     names = {line.split()[-1].partition("@")[0] for line in shown.stdout.splitlines()}
     assert {"loss", "loss_python", "loss_grad_python", "model_strerror", "model_blas"} <= names
     assert all(name.startswith(("loss", "pick", "many", "positive", "constants", "rows", "store", "moved",
-                                "product", "idle", "either", "model_")) for name in names)  # fmt: skip
+                                "product", "idle", "either", "flat", "model_"))
+               for name in names)  # fmt: skip
 
 
 SMALL = """
