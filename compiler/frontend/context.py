@@ -580,9 +580,8 @@ class Context(ABC):
         parts = "choose its parts (bounds, steps, arrays), and make it where the paths have met"
         way_out = parts if found.alike else same
         if ListObject.described in text:
-            if text.count(ListObject.described) == 2 and self.facts.merge_lists(
-                self.frame.path, name
-            ):
+            both = found.alike or text.count(ListObject.described) == 2
+            if both and self.facts.merge_lists(self.frame.path, name):
                 raise Unready
             way_out = "keep one list, a copy made before it: m = list(l); then change its items: m[:] = ..."
         result = "the function's result"

@@ -197,7 +197,8 @@ def join(a: Template, b: Template) -> Template:
         case _:
             made = [t.made for t in (a, b) if isinstance(t, TupleT) and is_list(a) and is_list(b)]
             one, other = describe(a), describe(b)
-            text = f"{one} on one path and {other} on another"
+            both = f"{one} on each path"
+            text = both if one == other else f"{one} on one path and {other} on another"
             raise Mismatch(text, *made, objects=classes_that_meet(a, b), alike=one == other)
 
 

@@ -366,6 +366,17 @@ def gives_two_ranks(n, x):
     return y.sum()
 
 
+@refused(
+    "py_int", at="if n > 0:", says="`steps` is a range or an iterator on each path of this branch"
+)
+def gives_two_ranges(n):
+    if n > 0:
+        steps = range(n)
+    else:
+        steps = range(n, 0)
+    return sum(steps)
+
+
 @refused("py_int", "f64[?]C", at="if n > 0:", says="`y` is assigned here\n                y = x\n")
 def names_the_one_assignment(n, x):
     if n > 0:

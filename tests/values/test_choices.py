@@ -477,7 +477,7 @@ def functions_of_finished_calls(x):
     [
         (stores_what_may_be_none, "test `is None` first"),
         (numbers_or_functions, "an object on another"),
-        (functions_of_finished_calls, "an object on one path and an object on another"),
+        (functions_of_finished_calls, "an object on each path"),
     ],
 )
 def test_refused(function, words):

@@ -468,7 +468,7 @@ def thrown(x):
     ("function", "words"),
     [
         (refers_to_the_one_before, "while a name may hold the one before"),
-        (one_or_the_other, "a generator on one path and a generator on another"),
+        (one_or_the_other, "a generator on each path"),
         (of_the_last_iteration, "that another iteration of a loop has made"),
         (closed, "with a `yield` in `try ... finally`"),
         (thrown, "`.throw` of a generator"),
