@@ -7,18 +7,16 @@ A location stands behind its op under a name that says where: `loc(#model_12_5)`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 from io import StringIO
 from pathlib import PurePath
-from typing import Any
+from typing import IO, Any
 
 from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, UnknownLoc
 from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.printer import Printer
 
 
-@dataclass(eq=False, repr=False)
 class LocationPrinter(Printer):
     """Prints the alias of its location behind an op, where it has one.
 
@@ -26,7 +24,11 @@ class LocationPrinter(Printer):
     there is none, block arguments included.
     """
 
-    aliases: dict[Attribute, str] = field(default_factory=dict[Attribute, str])
+    def __init__(
+        self, stream: IO[str], aliases: Mapping[Attribute, str] | None = None, **printing: Any
+    ) -> None:
+        super().__init__(stream, **printing)
+        self.aliases = aliases or {}
 
     def print_op(self, op: Operation) -> None:
         super().print_op(op)
@@ -41,11 +43,12 @@ class LocationPrinter(Printer):
             super().print_string_literal(string)
 
 
-@dataclass(eq=False, repr=False)
 class LinePrinter(LocationPrinter):
     """Remembers on which line each op begins."""
 
-    begins: dict[int, Operation] = field(default_factory=dict[int, Operation])
+    def __init__(self, stream: IO[str]) -> None:
+        super().__init__(stream)
+        self.begins: dict[int, Operation] = {}
 
     def print_op(self, op: Operation) -> None:
         self.begins[self._current_line] = op

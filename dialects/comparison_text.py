@@ -1,4 +1,4 @@
-"""Comparisons as text with their attributes, as MLIR has them; xDSL 0.74 drops them.
+"""Comparisons as text with their attributes, as MLIR has them; xDSL drops them.
 
 ::
 

@@ -16,8 +16,8 @@ place of its own, when the dialects are imported:
 - A name that was found to be valid is not looked at again.
 - A new op whose arguments are as declared, single or a list of several, is filled in one go, as is a copy.
 
-`tests/test_quick_xdsl.py` holds each of them against what it replaces. (`pyproject.toml` admits one minor
-version of xDSL.)
+`tests/test_quick_xdsl.py` holds each of them against what it replaces. (`pyproject.toml` admits the minor
+versions of xDSL that it was run with.)
 """
 
 # pyright: reportPrivateUsage=false, reportAttributeAccessIssue=false
