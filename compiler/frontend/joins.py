@@ -196,10 +196,9 @@ def join(a: Template, b: Template) -> Template:
             return either
         case _:
             made = [t.made for t in (a, b) if isinstance(t, TupleT) and is_list(a) and is_list(b)]
-            one, other = describe(a), describe(b)
-            both = f"{one} on each path"
-            text = both if one == other else f"{one} on one path and {other} on another"
-            raise Mismatch(text, *made, objects=classes_that_meet(a, b), alike=one == other)
+            one, other, objects = describe(a), describe(b), classes_that_meet(a, b)
+            paths = "each path" if one == other else f"one path and {other} on another"
+            raise Mismatch(f"{one} on {paths}", *made, objects=objects, alike=one == other)
 
 
 def deepened(joined: Template, *forms: Template) -> set[type]:
