@@ -337,10 +337,8 @@ class Context(ABC):
         if name in scope.cells:
             with suppress(ValueError):
                 return scope.cells[name], name, scope.cells[name].cell_contents
-        elif name in scope.globals:
-            return scope.globals, name, scope.globals[name]
-        elif hasattr(builtins, name):
-            return scope.globals, name, getattr(builtins, name)
+        elif name in scope.globals or hasattr(builtins, name):
+            return scope.globals, name, eval(name, scope.globals)  # which imports what is lazy
         known = {*self.frame.env, *scope.cells, *scope.globals, *dir(builtins)}
         raise UndefinedName(
             self.e.span, f"name '{name}' is not defined", ways_out.meant(name, known)

@@ -26,7 +26,7 @@ from . import (
     special,
     tapes,
 )
-from .accesses import Access, Contents, Need
+from .access import Access, Contents, Need
 from .rule import Rule, Rules, Unknown, WithoutDerivative
 from .scalars import ScalarRule
 

@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ...dialects import activation, array, foreign
 from ...dialects.within import module_of
 from ..diagnostics import CompileError, WithoutTangent, refusal
-from .accesses import Access, Activity, Contents, Flow, Need
+from .access import Access, Activity, Contents, Flow, Need
 from .builders import element_of
 from .descriptors import descriptor_values
 from .routines import inlined, is_routine, primal_of

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region
 
 from ...dialects import ad, array
-from .accesses import Activity, Flow, Need
+from .access import Activity, Flow, Need
 from .descriptors import descriptor_values, trips_source
 from .rule import LeavesNothing, Rules, WithoutDerivative, is_float_scalar
 from .sweeps import ReverseSweep, TangentSweep, bind_with_tangents

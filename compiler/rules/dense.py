@@ -20,7 +20,7 @@ from xdsl.dialects import arith, memref
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array, dense
-from .accesses import Access, Activity, Contents, Flow, Need
+from .access import Access, Activity, Contents, Flow, Need
 from .builders import element_of, extents_of, fill, index, transfer, transpose
 from .descriptors import descriptor_values
 from .rule import Op, Rule, Rules, touching

@@ -26,7 +26,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects import activation, ad, array, foreign
 from ...dialects.ad import Part
 from ..diagnostics import refusal
-from .accesses import Access, Activity, Contents, Need
+from .access import Access, Activity, Contents, Need
 from .builders import element_of, extents_of, fill, transfer
 from .descriptors import descriptor_values
 from .each_lane import Alone, Lane, in_each_lane

@@ -23,7 +23,7 @@ from xdsl.ir import SSAValue
 from ...dialects import array
 from ..diagnostics import refusal
 from . import reductions
-from .accesses import Access, Activity, Contents, Flow, Need
+from .access import Access, Activity, Contents, Flow, Need
 from .builders import fill
 from .descriptors import descriptor_values
 from .rule import Rule, Rules, touching

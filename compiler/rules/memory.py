@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import MemRefType, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import array
-from .accesses import Access, Activity, Need
+from .access import Access, Activity, Need
 from .descriptors import descriptor_values
 from .rule import LeavesNothing, Rule, Rules, WithoutDerivative
 from .sweeps import SHADOW, ReverseSweep, TangentSweep

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from xdsl.ir import SSAValue
 
 from ...dialects import array
-from .accesses import Access, Activity, Contents, Need
+from .access import Access, Activity, Contents, Need
 from .builders import extents_of, fill, transpose
 from .descriptors import descriptor_values
 from .rule import Rule, Rules, touching

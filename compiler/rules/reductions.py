@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
-from .accesses import Contents
+from .access import Contents
 from .builders import element_of, fill, index
 from .sweeps import SHADOW, ReverseSweep, Sweep, TangentSweep
 from .table import Scalars

@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import AnyFloat, MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from ..diagnostics import refusal
-from .accesses import Access, Activity, Flow, Need
+from .access import Access, Activity, Flow, Need
 from .sweeps import ReverseSweep, TangentSweep
 
 Op = TypeVar("Op", bound=Operation)

@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import AnyFloat, MemRefType, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import array, foreign
-from .accesses import Contents
+from .access import Contents
 from .builders import element_of, extents_of, fill, transfer
 from .each_lane import Lane, in_each_lane, zeroed_cell
 from .routines import adjoint_of, inlined, primal_of, tangent_of

@@ -10,7 +10,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import array
-from .accesses import Access, Activity, Need
+from .access import Access, Activity, Need
 from .rule import Rule, Rules, is_float_scalar
 from .sweeps import ReverseSweep, TangentSweep
 from .table import Scalars, Term, is_bound

@@ -13,7 +13,7 @@ from xdsl.dialects import func, scf
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
-from .accesses import Activity, Contents
+from .access import Activity, Contents
 from .table import Scalars
 
 PRIMAL, SHADOW = "primal", "shadow"

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from xdsl.ir import Operation
 
 from ...dialects import ad
-from .accesses import Access, Activity, Flow, Need
+from .access import Access, Activity, Flow, Need
 from .rule import Rule, Rules, WithoutDerivative, memrefs, touching
 from .sweeps import ReverseSweep, TangentSweep
 

@@ -7,6 +7,7 @@ import gc
 import importlib
 import logging
 import pickle
+import subprocess
 import sys
 import threading
 import traceback
@@ -393,3 +394,20 @@ def test_a_lazy_import_takes_place(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     found = compiled(x)
     assert vars(lazily)["np"] is np
     assert found == lazily.f(x)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 15), reason="the option is new")
+def test_all_imports_may_be_lazy(tmp_path: Path) -> None:
+    """Names of packages and of functions in them stay apart, and our own NumPy code finds its names."""
+    (tmp_path / "model.py").write_text(
+        "import numpy as np, mutad\n"
+        "def f(x):\n    return (x[np.argsort(x)] * np.cumsum(x)).sum() + np.linalg.norm(x)\n"
+        "x = np.array([2.0, 1.0, 3.0])\n"
+        "compiled = mutad.compile(f, grad=True, opt=1, cache=False)\n"
+        "assert np.isclose(compiled(x), f(x))\n"
+        "mutad.check_gradient(compiled, x)\n"
+        "print(len(str(compiled.explain(x))) > 0)\n"
+    )
+    command = [sys.executable, "-X", "lazy_imports=all", str(tmp_path / "model.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr

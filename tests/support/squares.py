@@ -34,7 +34,7 @@ from mutad.compiler.rules import (
     rule_of,
     touches_nothing,
 )
-from mutad.compiler.rules.accesses import Activity
+from mutad.compiler.rules.access import Activity
 from mutad.compiler.rules.builders import Emit, element_of, extents_of, fill, index, transfer
 from mutad.compiler.rules.descriptors import descriptor_values
 from mutad.compiler.rules.rule import touching

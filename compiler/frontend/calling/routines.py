@@ -26,7 +26,7 @@ from ...derivative.cotangents import EntryExtents
 from ...diagnostics import CompileError
 from ...names import as_symbol, legal
 from ...rules import accesses
-from ...rules.accesses import AccessKind
+from ...rules.access import AccessKind
 from ...rules.handwritten import may_raise
 from ..bindings.roots import roots
 from ..build import MAX_RESTARTS, Build
