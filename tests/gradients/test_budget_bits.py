@@ -261,6 +261,26 @@ def a_number_twice(a: Array, k: float, steps: int) -> float:
     return s
 
 
+def times_its_column(a: Array, x: Array, steps: int) -> float:
+    """A sum along rows that lie backwards: what is saved beside it, lies forwards."""
+    s = 0.5
+    for i in range(steps):
+        a *= 0.9 + a[:, i]
+        s += (a[:, 1] * x[::-1]).sum()
+    return s
+
+
+def a_tenth_more(a: Array, x: Array, index: Array, steps: int) -> float:
+    """A cotangent plus a part of itself is no sum over the loop."""
+    s = 0.5
+    for i in range(steps):
+        s += 0.1 * s
+        for j in range(x.size):
+            s += a[i, j]
+            x[index[j]] *= a[j, i]
+    return s
+
+
 def every_second(a: Array) -> Array:
     view = np.zeros([2 * n for n in a.shape])[tuple(slice(None, None, 2) for _ in a.shape)]
     view[...] = a
@@ -338,6 +358,16 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
         for laid_out in (every_second, transposed, upside_down)
     ),
     (rows_times_one, (RANDOM.uniform(-0.9, 0.9, (41, 41)), RANDOM.normal(size=41), 6), ("a",)),
+    (
+        times_its_column,
+        (RANDOM.uniform(0.0, 0.2, (41, 41)), RANDOM.normal(size=41), 30),
+        ("a", "x"),
+    ),
+    (
+        a_tenth_more,
+        (RANDOM.uniform(-0.9, 0.9, (41, 41)), RANDOM.normal(size=41), RANDOM.permutation(41), 6),
+        ("a", "x"),
+    ),
     (a_number_twice, (every_second(RANDOM.uniform(-0.9, 0.9, (41, 41))), 0.7, 6), ("k",)),
     *(
         (function, (laid_out(CHANCE.normal(size=(n, n)) / 5), CHANCE.normal(size=n), 5), ("a",))
