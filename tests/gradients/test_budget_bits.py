@@ -454,42 +454,6 @@ def test_a_loop_that_takes_from_the_one_before_leaves_what_lies_between() -> Non
     assert found == outcome(compiled(copied_between, None, 1), given, ("u", "v"))
 
 
-def steps_of_products(x: Array, v: Array, steps: int) -> float:
-    for _ in range(steps):
-        v[:] = np.tanh(x @ v) + 0.1 * v
-    return (v * v).sum() + x.sum()
-
-
-def there_and_back(x: Array, v: Array, steps: int) -> float:
-    """A step adds two products to the gradient of one matrix, one of them to its transpose."""
-    for _ in range(steps):
-        v[:] = np.tanh(2.0 * (x @ v)) + 0.1 * np.sin(x.T @ v)
-    return (v * v).sum() + x.sum()
-
-
-def three_products(x: Array, v: Array, steps: int) -> float:
-    w = 0.5 * v
-    for _ in range(steps):
-        v[:] = np.tanh(x @ v + 0.1 * w)
-        w = np.sin(v @ x) + 0.1 * (x @ w)
-    return (v * w).sum() + x.sum()
-
-
-@pytest.mark.parametrize("opt", [1, 3])
-@pytest.mark.parametrize("function", [steps_of_products, there_and_back, three_products])
-@pytest.mark.parametrize("cpu", HERE)
-def test_products_of_many_iterations_have_the_bits_of_one_each(
-    function: Callable[..., Any], opt: int, cpu: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each is fused with its sum where the CPU does that, at each level of optimization."""
-    monkeypatch.setenv(VARIABLE, cpu)
-    given = CHANCE.normal(size=(20, 20)) / 5, CHANCE.uniform(0.2, 0.9, 20), 37
-    least, found = least_of(function, given, ("x", "v"), opt=opt)
-    free = outcome(compiled(function, None, opt), given, ("x", "v"))
-    assert found == free
-    assert outcome(compiled(function, 3 * least, opt), given, ("x", "v")) == free
-
-
 def test_a_cotangent_of_minus_zero_keeps_its_sign() -> None:
     """It is stored where nothing was before, and not added to a zero."""
     x = CHANCE.uniform(0.2, 0.9, 40)
