@@ -80,7 +80,7 @@ def reverse_steps(frame: Frame, op: activation.ReverseStepsOp) -> None:
     records = frame.machine.records[int(frame.get(op.kept)) - 1]
     shared = frame.all(op.shared)
     if shared:
-        shared[0].write(len(records))
+        shared[0].array()[...] = len(records)
     for _ in records:
         shadows = [shadows[k] for k in moves]
     for record in reversed(records):

@@ -147,12 +147,12 @@ products, and those with products of all steps at once, or of vectors that diffe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, scf
-from xdsl.dialects.builtin import ArrayAttr, IndexType, MemRefType, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, IndexType, LocationAttr, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -210,23 +210,32 @@ def collect(module: ModuleOp, steps: activation.ReverseStepsOp, fastmath: bool) 
 
 
 def is_of_the_whole(model: Model, blocks: array.LoopOp, module: ModuleOp) -> bool:
-    """Whether the gradient that runs no step again has collected the same products, and no other is moved."""
+    """Whether the gradient that runs no step again has collected the same products, and no other is moved.
+
+    There those are not left of which nobody reads the sum; none of them is left alone, either.
+    """
     products = [op for op in model.function.walk() if isinstance(op, array.MatmulOp)]
     made = [op for op in products if op.parent is blocks.body.block]
-    if any(op not in made and not model.loop.is_ancestor(op) for op in products):
+    left = [op for op in products if model.loop.is_ancestor(op)]
+    if len(made) + len(left) < len(products):
         return False
-    one_by_one = (op for op in model.backward.walk() if isinstance(op, array.MatmulOp))
-    places = {op.location for op in made} | {
-        op.location for op in one_by_one if not is_of_matrices(op)
-    }
+    single = (op for op in model.backward.walk() if isinstance(op, array.MatmulOp))
+    places = {op.location for op in (*made, *single) if op in made or not is_of_matrices(op)}
     there = [
-        op.location
+        op
         for function in whole_functions(module)
         for op in function.walk()
-        if isinstance(op, array.MatmulOp) and op.accumulate is not None
-        if is_of_matrices(op) and op.location in places
+        if isinstance(op, array.MatmulOp) and op.accumulate is not None and op.location in places
     ]
-    return Counter(there) == Counter(op.location for op in made)
+    mine, others = places_of(made), places_of(op for op in there if is_of_matrices(op))
+    if mine == others:
+        return True
+    alone = [places_of(op for op in ops if not is_of_matrices(op)) for ops in (there, left)]
+    return others <= mine and alone[0] <= alone[1]
+
+
+def places_of(products: Iterable[array.MatmulOp]) -> Counter[LocationAttr]:
+    return Counter(op.location for op in products)
 
 
 def whole_functions(module: ModuleOp) -> Iterator[func.FuncOp]:
@@ -330,8 +339,13 @@ class Apart:
                 values[like] = made
             return made
 
+        extents = Extents()
         for argument in model.backward.body.block.args:
-            take(argument.type, model.values[argument], argument.name_hint)
+            made = take(argument.type, model.values[argument], argument.name_hint)
+            extents.note(model.values[argument], made)
+        for k, shadow in zip(model.steps.of, model.shadows, strict=True):
+            if shadow in values:
+                extents.alike[model.arguments[k]] = values[shadow]
         cell = MemRefType(IndexType(), [])
         total, done = (take(cell, None, hint) for hint in ("total", "done"))
         for op in self.rows:
@@ -341,7 +355,7 @@ class Apart:
         following = arith.AddiOp(now.res, one.result)
         into.add_ops([count, now, one, following, memref.StoreOp.get(following.result, done, [])])
         values[model.count] = count.res
-        copy_pure(self.outside, values, into)
+        copy_pure(self.outside, values, into, extents)
         step = self.step_of_blocks(values)
         if step is None:
             return None
@@ -351,7 +365,7 @@ class Apart:
         values[model.loop.induction] = place.result
         zero = index_constant(0)
         first = arith.CmpiOp(place.result, zero.result, "eq")
-        copy_pure([op for op in (*self.head, *self.tail) if is_plain(op)], values, into)
+        copy_pure([op for op in (*self.head, *self.tail) if is_plain(op)], values, into, extents)
         if model.loop.count not in values or not self.under(first, [zero], self.head, values, into):
             return None
         for op in model.loop.body.block.ops:
@@ -415,10 +429,45 @@ def is_argument_within(value: SSAValue, op: Operation) -> bool:
     return above is not None and op.is_ancestor(above)
 
 
-def copy_pure(ops: list[Operation], values: dict[SSAValue, SSAValue], into: Block) -> None:
+class Extents:
+    """The extents of arguments that a step does not have."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[SSAValue, int | None], SSAValue] = {}
+        """Those that it has kept, by array and axis."""
+        self.alike: dict[SSAValue, SSAValue] = {}
+        """The shadows of arguments."""
+
+    def note(self, value: SSAValue, kept: SSAValue) -> None:
+        if isinstance(value.owner, memref.DimOp):
+            self.kept[value.owner.source, array.constant_value(value.owner.index)] = kept
+
+    def find(self, op: Operation, values: dict[SSAValue, SSAValue], into: Block) -> SSAValue | None:
+        if not isinstance(op, memref.DimOp) or op.source in values:
+            return None
+        axis = array.constant_value(op.index)
+        if axis is None or (op.source, axis) in self.kept:
+            return self.kept.get((op.source, axis))
+        if op.source not in self.alike or op.index not in values:
+            return None
+        made = memref.DimOp(self.alike[op.source], values[op.index])
+        into.add_op(made)
+        return made.result
+
+
+def copy_pure(
+    ops: list[Operation],
+    values: dict[SSAValue, SSAValue],
+    into: Block,
+    extents: Extents | None = None,
+) -> None:
     """Copy what can be, and is not known already."""
     for op in ops:
-        if not all(r in values for r in op.results) and can_be_copied(op, values):
+        if all(r in values for r in op.results):
+            continue
+        if extents is not None and (found := extents.find(op, values, into)) is not None:
+            values[op.results[0]] = found
+        elif can_be_copied(op, values):
             into.add_op(op.clone(values))
 
 

@@ -1,9 +1,16 @@
 // RUN: mutad-opt %s -p collect-step-products | filecheck %s
 
-// The gradient without a budget: it has collected one product.
+// The gradient without a budget: it has collected one product, and another one is left.
 // CHECK-LABEL: func.func @whole(
-func.func @whole(%w_shadow : memref<?x?xf64>, %rows : memref<?x?xf64>, %turned : memref<?x?xf64>) {
+func.func @whole(%w_shadow : memref<?x?xf64>, %v_shadow : memref<?x?xf64>, %rows : memref<?x?xf64>, %turned : memref<?x?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %v_shadow, %c0 : memref<?x?xf64>
+  %m = memref.dim %v_shadow, %c1 : memref<?x?xf64>
+  %column = array.view %rows[%c0, %c0] dims [0, -1] extents(%n, %c1) steps(%c1, %c0) : memref<?x?xf64> -> memref<?x1xf64, strided<[?, 0]>>
+  %row = array.view %rows[%c0, %c0] dims [-1, 1] extents(%c1, %m) steps(%c0, %c1) : memref<?x?xf64> -> memref<1x?xf64, strided<[0, 1]>>
   array.matmul %turned, %rows into %w_shadow accumulate {in_order} : memref<?x?xf64>, memref<?x?xf64>, memref<?x?xf64>
+  array.matmul %column, %row into %v_shadow accumulate : memref<?x1xf64, strided<[?, 0]>>, memref<1x?xf64, strided<[0, 1]>>, memref<?x?xf64>
   func.return
 }
 
@@ -139,7 +146,7 @@ func.func private @steps_that_read_the_sum_step_backward(%saved : memref<?xf64>,
   func.return
 }
 
-// Steps would add two products, and the gradient without a budget adds one.
+// Steps would collect two products, and the gradient without a budget collects one of them.
 // CHECK-LABEL: func.func @products_that_the_gradient_does_not_collect(
 // CHECK-NOT:     shared
 // CHECK:         func.return

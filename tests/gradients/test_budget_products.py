@@ -182,11 +182,23 @@ def test_so_do_states_on_disk() -> None:
         assert outcome(spilling, given, WRT) == free
 
 
-def test_so_do_hessian_vector_products() -> None:
-    *given, direction = *given_for(41, 70), CHANCE.normal(size=(41, 41))
+@pytest.mark.parametrize(("function", "name"), [(recurrent, "x"), (beside_a_loop, "w")])
+def test_so_do_hessian_vector_products(function: Callable[..., Any], name: str) -> None:
+    """Also of an array that a step has not kept (`x`)."""
+    given = given_for(41, 70)
+    direction = CHANCE.normal(size=given[WRT.index(name)].shape)
     found = [
-        compiled(beside_a_loop, memory).value_grad_hvp(*copies(given), wrt="w", direction=direction)
+        compiled(function, memory).value_grad_hvp(*copies(given), wrt=name, direction=direction)
         for memory in (None, 12_000)
     ]
     free, tight = ([np.asarray(a).tobytes() for a in one] for one in found)
     assert free == tight
+
+
+def test_so_do_those_of_which_the_gradient_is_not_asked_for() -> None:
+    given, direction = given_for(41, 70), CHANCE.normal(size=(70, 41))
+    free, tight = (
+        compiled(recurrent, memory).hvp(*copies(given), wrt="x", direction=direction)
+        for memory in (None, 12_000)
+    )
+    assert free.tobytes() == tight.tobytes()
