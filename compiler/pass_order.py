@@ -28,6 +28,7 @@ from .transforms.carried_extents import CarriedExtents
 from .transforms.check_claims import CheckClaims
 from .transforms.close_counters import CloseCounters
 from .transforms.collect_products import CollectProducts
+from .transforms.collect_step_products import CollectStepProducts
 from .transforms.describe_calls import DescribeCalls
 from .transforms.distribute_loops import DistributeLoops
 from .transforms.drop_argument_fills import DropArgumentFills
@@ -201,6 +202,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     ReorderLoops(),  # no later pass needs the program's own order
     FuseAdjacentNests(),  # both nests go along rows
     CollectProducts(),  # after reorder-loops, products are innermost
+    CollectStepProducts(),  # steps of a budget have the products of blocks, too
     TransposeMatrices(),  # after collect-products: its operands need no copies
     TransposeColumns(),  # after transpose-matrices, which also handles stores
     PackColumns(),  # functions of steps pack as their nests do
@@ -245,6 +247,7 @@ FOR_CACHES = (
     *(
         FuseAdjacentNests,
         CollectProducts,
+        CollectStepProducts,
         TransposeMatrices,
         TransposeColumns,
         PackColumns,
@@ -336,6 +339,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     CheckClaims,
     CloseCounters,
     CollectProducts,
+    CollectStepProducts,
     DescribeCalls,
     DistributeLoops,
     DropCarried,
@@ -391,6 +395,7 @@ REORDERING = (
     ReorderLoops
     | FuseAdjacentNests
     | CollectProducts
+    | CollectStepProducts
     | GatherSums
     | UnrollAndJam
     | ShortenRecurrences
@@ -411,7 +416,7 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
         return [*passes]
     # Loops over blocks go step by step, and a sum alone has its order.
     by_rows = SkewSteps | SkewVectors | UnrollSteps | FuseRows | BlockRows
-    alone = by_rows | SinkMaps | FuseReductions | JamMaps | RotateSums
+    alone = by_rows | SinkMaps | FuseReductions | JamMaps | RotateSums | CollectStepProducts
     kept = [p for p in passes if not isinstance(p, alone)]
     return [replace(p, threads=True) if isinstance(p, THREADED) else p for p in kept]
 

@@ -313,18 +313,21 @@ class ReverseStepsOp(CheckpointedOp):
     of [0] moves [0, 1] reads [0] writes [0] live [0]`
 
     The shadows are those that @f_step_backward takes, in order, each of the argument that `of` lists. The
-    arguments are as the loop's end left them, and stay so: steps are run again on copies.
+    arguments are as the loop's end left them, and stay so: steps are run again on copies. Behind the shadows
+    it takes what is `shared` by all steps, if anything is: first a cell, which is given their count.
     """
 
     name = "activation.reverse_steps"
     kept = operand_def(IndexType)
     arguments = var_operand_def()
     shadows = var_operand_def(MemRefType)
+    shared = var_operand_def(MemRefType)
     shadowed = prop_def(ArrayAttr[IntegerAttr])
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
         "$callee $kept (`(` $arguments^ `:` type($arguments) `)`)?"
         " `shadows` (`(` $shadows^ `:` type($shadows) `)`)? `of` $shadowed"
+        " (`shared` `(` $shared^ `:` type($shared) `)`)?"
         " `moves` $moves `reads` $reads `writes` $writes `live` $live attr-dict"
     )
 
@@ -335,9 +338,10 @@ class ReverseStepsOp(CheckpointedOp):
         arguments: Sequence[SSAValue],
         shadows: Sequence[SSAValue],
         of: Sequence[int],
+        shared: Sequence[SSAValue] = (),
     ) -> None:
         super().__init__(
-            operands=[[kept], list(arguments), list(shadows)],
+            operands=[[kept], list(arguments), list(shadows), list(shared)],
             properties={
                 **properties_of(
                     loop.target,

@@ -212,11 +212,16 @@ def _collapse_further(nest: Nest, inner: int, outer: int, proved: str, merged: s
 
 
 def face_forward(nest: Nest) -> None:
-    """Begin at the other end of the rows if most of them lie backwards: each costs a shuffle a vector."""
+    """Begin at the other end of the rows if most of them lie backwards: each costs a shuffle a vector.
+
+    Of a sum what is saved beside it does not count: its terms would come in another order.
+    """
     if not nest.extents:
         return
-    ways = [o.strides[-1] for o in nest.operands]
-    ways += [o.strides[-1] for o in nest.outputs if o.kind != "store"]  # read and written
+    is_sum = any(is_free_sum(o.kind, o.element, o.strides) for o in nest.outputs)
+    ways = [o.strides[-1] for o in (nest.inputs if is_sum else nest.operands)]
+    added = [o.strides[-1] for o in nest.outputs if o.kind != "store"]  # read and written
+    ways += added if not is_sum else [*added, *added]
     if ways.count("-1") <= ways.count("1"):
         return
     text = nest.state.text

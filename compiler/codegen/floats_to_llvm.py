@@ -213,11 +213,14 @@ def only_user(op: Operation) -> Operation | None:
 
 
 def continues(op: arith.AddfOp, store: memref.StoreOp) -> bool:
-    """Whether a sum begins with what was where it is stored."""
+    """Whether a sum begins with what was where it is stored, on which no term depends.
+
+    (LLVM would make one product of `s + 0.1 * s`, in a loop and not in a step.)
+    """
     for operand in op.operands:
         owner = operand.owner
         if isinstance(owner, memref.LoadOp) and place_of(owner) == place_of(store):
-            return True
+            return owner.res.has_one_use()
         if (
             isinstance(owner, arith.AddfOp)
             and is_of_adjoint(owner, op)

@@ -195,7 +195,9 @@ def lower_reverse_steps(state: KernelState, op: activation.ReverseStepsOp) -> No
     more = callback(text, state, "mutad_steps_turn", [stack, state.scalars[op.kept]])
     raise_pending(state, op, more)
     count = text.sub(more, "1")
-    frame, shadows = Frame(op.arguments), Frame(op.shadows)
+    frame, shadows = Frame(op.arguments), Frame([*op.shadows, *op.shared])
+    if op.shared:
+        text.do(f"store i64 {count}, ptr {state.memrefs[op.shared[0]].pointer}, align 8")
     home = written_frame(state, frame, "home")
     move_to_copies(state, op, frame, home, kept)
     now = text.alloca(f"[{frame.words} x i64]", "now")
@@ -203,6 +205,7 @@ def lower_reverse_steps(state: KernelState, op: activation.ReverseStepsOp) -> No
     run, name = f"{symbol(op.target)}_run", f"{symbol(op.target)}_reverse"
     moves, of = op.permutation, op.of
     turned = [of.index(moves[k]) for k in of]
+    turned += range(len(of), len(shadows.values))
     state.functions[name] = StepsWriter(state, op, frame).reverse(name, run, shadows, turned)
     given = f"ptr %ctx, i64 {state.depth}, ptr {kept}, ptr {home}, ptr {now}, ptr {beside}"
     status = text.value(f"call i32 @{name}({given}, i64 {count})", "status")

@@ -78,11 +78,14 @@ def reverse_steps(frame: Frame, op: activation.ReverseStepsOp) -> None:
     moves = [op.of.index(op.permutation[k]) for k in op.of]
     shadows = frame.all(op.shadows)
     records = frame.machine.records[int(frame.get(op.kept)) - 1]
+    shared = frame.all(op.shared)
+    if shared:
+        shared[0].array()[...] = len(records)
     for _ in records:
         shadows = [shadows[k] for k in moves]
     for record in reversed(records):
         shadows = [shadows[moves.index(k)] for k in range(len(moves))]
-        frame.machine.call(backward, [*record, *shadows], frame.depth)
+        frame.machine.call(backward, [*record, *shadows, *shared], frame.depth)
 
 
 def too_deep(frame: Frame, op: activation.TooDeepOp) -> None:

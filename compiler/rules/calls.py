@@ -252,7 +252,7 @@ class ReverseSteps(Rule[activation.ReverseStepsOp]):
         raise run_again(op)
 
     def effects(self, op: activation.ReverseStepsOp) -> list[Access]:
-        shadows = list(op.shadows)
+        shadows = [*op.shadows, *op.shared]
         places = activation.in_turns(op.read, op.permutation)
         read = [op.arguments[k] for k in places if k not in op.changing]
         return touching(op, [*read, *shadows], shadows, must=False)

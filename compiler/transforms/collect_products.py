@@ -121,20 +121,25 @@ class CollectProducts(ModulePass):
         return outermost_independent(function) if self.threads else set()
 
 
-def collected(function: func.FuncOp, loop: array.LoopOp, fastmath: bool) -> bool:
-    """Collect what can be of the loop's products; whether anything was."""
+def collected(
+    function: func.FuncOp, loop: array.LoopOp, fastmath: bool, *, merged: bool = True
+) -> bool:
+    """Collect what can be of the loop's products; whether anything was.
+
+    `merged`: those of an iteration that add to one matrix are one.
+    """
     if not is_attached(loop) or not may_be_collected(loop):
         return False
     if not products_in(loop) and not any(nests_in(loop)):
         return False
     backup = loop.clone()
     nests = raised(loop, Dependence(function, AliasAnalysis(function)), fastmath)
-    changed = collected_whole(function, loop)
+    changed = collected_whole(function, loop, merged)
     stacks = stacks_of(loop)
     if stacks and changed:
         drop(backup)
         backup = loop.clone()
-    built = bool(stacks) and Blocks(function, loop, stacks).build()
+    built = bool(stacks) and Blocks(function, loop, stacks).build(merged)
     if not built and (stacks or (nests and not changed)):
         replace(loop.parent_op() if stacks else loop, backup)
         return changed
@@ -184,10 +189,11 @@ def may_be_collected(loop: array.LoopOp) -> bool:
 # All iterations at once.
 
 
-def collected_whole(function: func.FuncOp, loop: array.LoopOp) -> bool:
+def collected_whole(function: func.FuncOp, loop: array.LoopOp, merged: bool) -> bool:
     """Put each product whose vectors lie in arrays, and that may run before the loop or after it, there."""
     changed = False
-    shared = {member.stack.op for one in groups_of(loop, stacks_of(loop)) for member in one}
+    groups = groups_of(loop, stacks_of(loop)) if merged else []
+    shared = {member.stack.op for one in groups for member in one}
     for op in products_in(loop):
         stack = None if op in shared else stack_of(op, loop, Subscripts())
         if stack is None or stack.ragged or not all(lies_in_array(stack, n) for n in OPERANDS):

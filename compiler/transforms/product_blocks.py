@@ -47,16 +47,19 @@ class Blocks:
         self.loop = loop
         self.stacks = stacks
 
-    def build(self) -> bool:
-        """False where nothing can be collected; the loop is split all the same."""
-        groups = groups_of(self.loop, self.stacks)
+    def build(self, merged: bool = True) -> bool:
+        """False where nothing can be collected; the loop is split all the same.
+
+        `merged`: products of one iteration that add to one matrix are one.
+        """
+        groups = groups_of(self.loop, self.stacks) if merged else []
         parts = self.split()
         commons = {stack: common for stack, common, _ in parts}
         groups = [one for one in groups if self.may_wait(one, commons)]
-        merged = {member.stack for one in groups for member in one}
+        together = {member.stack for one in groups for member in one}
         places: list[Place | None] = []
         for stack, common, _ in parts:
-            if stack in merged:
+            if stack in together:
                 places.append(Place(False))
                 continue
             dependence = Dependence(self.function, AliasAnalysis(self.function))
@@ -73,7 +76,7 @@ class Blocks:
         for members in groups:
             self.merge(members, commons)
         for (stack, common, rest), place in zip(parts, places, strict=True):
-            if stack in merged:
+            if stack in together:
                 stack.op.erase()
             elif place is None:
                 self.rejoin(stack, common, rest)

@@ -47,6 +47,9 @@ NO_PROGRAM = {
     "kept_where_another_half_pops": "returns a tape",
     "what_the_entry_has_found_is_known_before_the_loop": "the entry has found that it does not raise",
     "what_ends_a_loop_is_fetched": "may not end",
+    "shadows_that_change_places": "reverses steps that have not run",
+    "steps_that_read_the_sum": "reverses steps that have not run",
+    "products_that_the_gradient_does_not_collect": "reverses steps that have not run",
 }
 """Functions that nobody can run, with the reason."""
 RULES_OF_NOTHING = ("call-with-rule.mlir", "call-with-tangent.mlir")
