@@ -154,6 +154,8 @@ class Unit:
     """For each target."""
     mlir: str = ""
     kernels: list[KernelText] = field(default_factory=list[KernelText])
+    reshapes: bool = False
+    """Whether the function sees an array in another shape, which asks how its dimensions lie."""
     function: CFunction = field(init=False)
     parameters: Parameters = field(init=False)
     size: WorkSize = field(init=False)
@@ -252,6 +254,7 @@ class Unit:
         """What the frontend made is what C can call."""
         built, e = self.c.built, self.export
         refuse_python(self.c.module)
+        self.reshapes = any(isinstance(op, array.CollapseOp) for op in self.c.module.walk())
         for spec in arrays_and_scalars(built.results):
             if "list" in spec:
                 raise self.refuse("the function returns a list", "return an array: `np.array(x)`")
@@ -362,7 +365,7 @@ class Unit:
         function = last_function(self.c.module)
         self.parameters = Parameters(
             e, self.c.request.arguments, self.names, self.inputs, self.c.built,
-            self.gradient_of(function), self.tangents(function), self.function, call,
+            self.gradient_of(function), self.tangents(function), self.function, call, self.reshapes,
         )  # fmt: skip
         self.parameters.describe()
         self.size_parameters(call)

@@ -142,7 +142,7 @@ DERIVATIVES = (
     *("--grad", "loss:u,kappa", "--value-and-grad", "loss:kappa,u", "--vjp", "loss:u,kappa"),
     *("--jvp", "loss:u,kappa", "--hvp", "loss:u,kappa", "--vjp", "many:u,x", "--jvp", "many:u,x"),
     *("--vjp", "moved:u", "--jvp", "moved:u", "--grad", "idle:u,v", "--hvp", "idle:u,v"),
-    *("--vjp", "idle:u,v", "--jvp", "idle:u,v", "--vjp", "flat:u"),
+    *("--vjp", "idle:u,v", "--jvp", "idle:u,v", "--vjp", "flat:u", "--jvp", "flat:u"),
 )
 CALLS = '''
 import numpy as np
@@ -195,6 +195,8 @@ CASES = {
     "idle hvp": lambda m: called(
         m.idle.hvp, np.ones(2), np.ones((2, 3)), wrt=("v", "u"), direction=(np.eye(2, 3), np.ones(2))),
     "vjp of a copy": lambda m: pulled(m.flat.vjp, (1.0,), wave(24).reshape(4, 6)[:, :3]),
+    "jvp of a view": lambda m: called(m.flat.jvp, wave(12).reshape(4, 3),
+                                      tangents={"u": wave(24).reshape(4, 6)[:, :3]}),
     "vjp of a view": lambda m: pulled(m.flat.vjp, (1.0,), wave(12).reshape(4, 3)),
     "idle vjp": lambda m: pulled(m.idle.vjp, (2.0,), np.ones(2), np.ones((2, 3)), wrt=("u", "v")),
     "idle jvp": lambda m: called(m.idle.jvp, np.ones(2), np.ones((2, 3)), tangents={"u": np.ones(2)}),
