@@ -188,7 +188,8 @@ class Unit:
         self.inputs = [*self.baked_inputs()]
         keys = (*(p.key for p in e.parameters), *(key for key, _ in self.inputs))
         mode, single = MODES[e.mode], len(e.wrt) == 1
-        request = Request(e.function, keys, (), mode, e.wrt, single, self.options, e.captured)
+        options = replace(self.options, library=True)
+        request = Request(e.function, keys, (), mode, e.wrt, single, options, e.captured)
         self.c = Compilation(request)
         run_stages(request, self)
         return self
