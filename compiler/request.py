@@ -49,6 +49,8 @@ class Options:
     cache: bool = True
     stretch: bool = False
     """Nothing is assumed of the arguments' extents (`frontend.library.shapes`); no user's choice."""
+    library: bool = False
+    """For `mutadc`: an array of any strides may be contiguous; no user's choice."""
     debug: bool = False
     """Object code says which line of Python each instruction comes from."""
     parallel: bool = False

@@ -59,7 +59,7 @@ def value_grad_hvp(
     directions = by_position(dispatcher, values, positions, given, batch)
     lanes = batch or 1
     if batch == 1:
-        directions = {p: d[0] for p, d in directions.items()}
+        directions = sequential_directions.rows_of(values, directions, 0)
     value, gradient, product = products(
         dispatcher, values, positions, directions, lanes, mode, alone
     )
@@ -175,7 +175,9 @@ class Product:
                 seconds[position][...] = 0
             take = replace(self, compiled="product") if lane else self
             each.append(
-                take.along(found, sequential_directions.rows_of(directions, lane), seconds, 1)
+                take.along(
+                    found, sequential_directions.rows_of(self.values, directions, lane), seconds, 1
+                )
             )
         value, gradient, _ = each[0]
         product = tuple(
@@ -210,7 +212,7 @@ def as_tangents(
         return ready
     arrays = memory.zero_shadows(values, active, overlaps, lanes)
     for position, direction in given.items():
-        turn(arrays[position], keys.as_array(direction))
+        turn(arrays[position], direction)
     for position, direction in given.items():
         if overlaps and not np.array_equal(arrays[position], direction, equal_nan=True):
             raise ValueError("hvp: the directions of arguments that share memory differ in it")
@@ -254,6 +256,8 @@ def by_position(
         is_array = isinstance(values[position], np.ndarray)
         dtype = values[position].dtype if is_array else np.float64
         result[position] = (
-            keys.as_array(direction).astype(dtype, copy=False) if shape else float(direction)
+            keys.as_array(direction).astype(dtype, copy=False)
+            if is_array or shape
+            else float(direction)
         )
     return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -81,10 +81,13 @@ class ArrayParameter:
         """What there is to say of a copy that is passed instead."""
         return ", and copy back what the function stores to it" if self.written else ""
 
+    @cached_property
+    def beside(self) -> ArrayParameter:
+        """What goes along with the array, a gradient or a tangent: that has no gaps where this has some."""
+        return replace(self, layout="C") if self.layout == "S" else self
+
     def like(self, value: Array) -> Array:
-        """A new array of the shape of an argument."""
-        if self.layout == "S":
-            return np.empty_like(value)
+        """A new array of the shape of an argument, to go along with it."""
         return np.empty(value.shape, self.type, order="F" if self.layout == "F" else "C")
 
 

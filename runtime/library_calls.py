@@ -216,7 +216,7 @@ class Function:
             if not tangent.flags.aligned or keys.overlaps_itself(tangent):
                 raise ValueError(f"jvp: the tangent of {name!r} is not aligned or overlaps itself")
             try:
-                given[slot] = parameter.checked(tangent)
+                given[slot] = parameter.beside.checked(tangent)
             except (TypeError, ValueError):  # another layout
                 made = parameter.like(primal)
                 made[...] = tangent

@@ -88,7 +88,9 @@ def in_rows(beside: Array) -> Array:
     return made
 
 
-def rows_of(directions: Mapping[int, Array], lane: int) -> dict[int, Any]:
-    """One direction of each argument: an array, or a number."""
-    rows = {p: d[lane] for p, d in directions.items()}
-    return {p: r if isinstance(r, np.ndarray) else float(r) for p, r in rows.items()}
+def rows_of(values: Sequence[Any], directions: Mapping[int, Array], lane: int) -> dict[int, Any]:
+    """One direction of each argument: an array of an array, of rank 0 too, or a number."""
+    return {
+        p: d[lane, ...] if isinstance(values[p], np.ndarray | Placed) else float(d[lane])
+        for p, d in directions.items()
+    }

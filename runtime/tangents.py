@@ -158,7 +158,10 @@ def pushed_in_turn(
     others = dispatcher.specialize(values, order, "tangent-alone", 1, overlaps)
     each: list[tuple[Any, Any]] = []
     for lane in range(lanes):
-        single, given = others if lane else first, sequential_directions.rows_of(stacked, lane)
+        single, given = (
+            others if lane else first,
+            sequential_directions.rows_of(values, stacked, lane),
+        )
         rows = as_expected(values, {p: given[p] for p in arrays}, overlaps)
         moving = complete(values, single, rows, given, overlaps, 1)
         value, dot = single.direct["pushforward"](*values, *moving)
@@ -169,7 +172,7 @@ def pushed_in_turn(
 def one_lane(primal: Any, tangents: Array, axis: int) -> Any:
     """The one tangent that there is, of all tangents along an axis."""
     if isinstance(primal, np.ndarray):
-        return tangents[0] if axis == 0 else tangents[..., 0]
+        return tangents[0, ...] if axis == 0 else tangents[..., 0]  # an array, of rank 0 too
     return float(tangents[0])
 
 

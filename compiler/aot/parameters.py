@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..argument_keys import ArrayKey, ScalarKey, leaves, parse
 from ..codegen.entries.guard import Leaf
@@ -40,6 +40,8 @@ class Parameters:
     tangents: Tangents
     function: CFunction
     call: KernelCall
+    compact: bool
+    """Whether the kernel takes it that shadows and tangents of arrays of any strides have no gaps."""
     like: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     order: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     """Of each parameter its group, and its rank in that."""
@@ -96,6 +98,8 @@ class Parameters:
         """A further array parameter of the shape of one; its name."""
         p, key = self.export.parameters[position], self.key(position)
         assert isinstance(key, ArrayKey)
+        if self.compact and key.layout == "S" and key.rank > 1:
+            key = replace(key, layout="C")
         name = f"{self.names[position]}_{suffix}"
         extents = p.extents or (None,) * key.rank
         made = ArrayParameter(name, key, extents, written, True, False, comment)

@@ -154,6 +154,8 @@ class Unit:
     """For each target."""
     mlir: str = ""
     kernels: list[KernelText] = field(default_factory=list[KernelText])
+    reshapes: bool = False
+    """Whether the function sees an array in another shape, which asks how its dimensions lie."""
     function: CFunction = field(init=False)
     parameters: Parameters = field(init=False)
     size: WorkSize = field(init=False)
@@ -186,7 +188,8 @@ class Unit:
         self.inputs = [*self.baked_inputs()]
         keys = (*(p.key for p in e.parameters), *(key for key, _ in self.inputs))
         mode, single = MODES[e.mode], len(e.wrt) == 1
-        request = Request(e.function, keys, (), mode, e.wrt, single, self.options, e.captured)
+        options = replace(self.options, library=True)
+        request = Request(e.function, keys, (), mode, e.wrt, single, options, e.captured)
         self.c = Compilation(request)
         run_stages(request, self)
         return self
@@ -252,6 +255,7 @@ class Unit:
         """What the frontend made is what C can call."""
         built, e = self.c.built, self.export
         refuse_python(self.c.module)
+        self.reshapes = any(isinstance(op, array.CollapseOp) for op in self.c.module.walk())
         for spec in arrays_and_scalars(built.results):
             if "list" in spec:
                 raise self.refuse("the function returns a list", "return an array: `np.array(x)`")
@@ -362,7 +366,7 @@ class Unit:
         function = last_function(self.c.module)
         self.parameters = Parameters(
             e, self.c.request.arguments, self.names, self.inputs, self.c.built,
-            self.gradient_of(function), self.tangents(function), self.function, call,
+            self.gradient_of(function), self.tangents(function), self.function, call, self.reshapes,
         )  # fmt: skip
         self.parameters.describe()
         self.size_parameters(call)

@@ -163,7 +163,7 @@ class Region:
         debug = outer.debug
         self.inside = replace(
             outer, text=FunctionText(outer.metadata), buffers={}, registers={}, returns="i32",
-            depth="", group="", support=set(),
+            depth="", group="", support=set(), products={},  # values have other names outside
             scalars=OnDemand(outer.scalars, self.scalar), memrefs=OnDemand(outer.memrefs, self.memref),
             debug=debug.function(f"{debug.name}.{self.name}") if debug else None,
         )  # fmt: skip

@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from ...dialects import activation, ad
+from ...dialects import activation, ad, array
 from ...dialects.within import every_op
 from ..analysis.activity import Activity, is_float
 from ..analysis.alias import AliasAnalysis
@@ -73,6 +73,10 @@ class Activities:
         self.asked: dict[str, Asked] = {}
         self.of: dict[str, Activity] = {}
         self.alias = {name: AliasAnalysis(f) for name, f in self.private.items()}
+        self.asks_strides = any(
+            isinstance(op, array.StrideOp) for f in self.private.values() for op in every_op(f)
+        )
+        """Whether some of them reshapes an argument in place or copies it, as its strides say."""
         count = -1
         while count != (count := sum(1 + a.count() for a in self.asked.values())):
             self.ask(function, activity)
@@ -93,6 +97,8 @@ class Activities:
             asked = self.asked.setdefault(call.target, Asked())
             callee = self.private[call.target]
             refuse_third_derivatives(call, callee)
+            if function is self.main and self.asks_strides:
+                refuse_gaps(call, activity)
             for k in range(len(callee.body.block.args)):
                 place = argument_of(callee, k)
                 if place is None:
@@ -196,6 +202,27 @@ def refuse_third_derivatives(call: activation.CallOp, callee: func.FuncOp) -> No
             "third derivatives through recursive functions are not computed by reverse over reverse",
             "take all but one of them in forward mode",
         )
+
+
+def refuse_gaps(call: activation.CallOp, activity: Activity) -> None:
+    """Where strides decide, arrays lie as their shadows do: not those of an argument with gaps."""
+    for operand in filter(is_memref, call.arguments):
+        if activity.active(operand) and any(map(may_have_gaps, activity.alias.roots(operand))):
+            raise refusal(
+                call,
+                "the derivative of this call is asked for, and whether the recursive function reshapes an "
+                "argument in place depends on the strides",
+                "pass a copy of the argument: x.copy()",
+            )
+
+
+def may_have_gaps(root: SSAValue) -> bool:
+    """Whether it is an argument of any strides, of rank 2 or more."""
+    assert isinstance(root.type, MemRefType)
+    strides = array.strides_of(root.type)
+    return (
+        isinstance(root, BlockArgument) and len(strides) > 1 and 1 not in (strides[0], strides[-1])
+    )
 
 
 def describe_activities(function: func.FuncOp, activity: Activity) -> Activities | None:

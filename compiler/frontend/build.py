@@ -56,6 +56,8 @@ class BuildOptions(Protocol):
     def boundscheck(self) -> bool: ...
     @property
     def stretch(self) -> bool: ...
+    @property
+    def library(self) -> bool: ...
 
 
 @dataclass
@@ -96,13 +98,13 @@ def build_function(
     facts = Facts()
     boundscheck = True if options is None else options.boundscheck
     assumes = True if options is None else not options.stretch
-    keys = [argument_keys.parse(text) for text in arguments]
-    purpose = Purpose(with_rules)
+    keys, purpose = [argument_keys.parse(text) for text in arguments], Purpose(with_rules)
     for last in range(MAX_RESTARTS - 1, -1, -1):
         facts.changed = facts.provisional = False
         facts.unready.clear()
         build = Build(function, keys, tuple(overlaps), boundscheck, assumes, facts, captured)
         build.lowering.purpose = purpose
+        build.emitter.scattered = options is None or not options.library
         try:
             built = build.run()
         except recursion.Again:
@@ -132,9 +134,7 @@ class Build:
         self.captured = captured
         self.structure: boundary.Structure | None = getattr(function, "structure", None)
         self.function = function if self.structure is None else self.structure.function
-        self.keys = keys
-        self.overlaps = overlaps
-        self.facts = facts
+        self.keys, self.overlaps, self.facts = keys, overlaps, facts
         types = [signature.ir_types(key) for key in keys]
         self.entry = Block(arg_types=[t for part in types for t in part])
         self.positions = [k for k, part in enumerate(types) for _ in part]

@@ -64,6 +64,7 @@ class Emitter:
     settled: dict[Block, set[frozenset[object]]] = field(
         default_factory=dict[Block, set[frozenset[object]]]
     )
+    scattered: bool = False  # an argument of any strides is never contiguous: its key says so
     assumed: set[Form] | None = None
     agreed: set[frozenset[object]] = field(default_factory=set[frozenset[object]])
     constants: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
@@ -145,16 +146,10 @@ class Emitter:
             ssa = self.emit(arith.ConstantOp(FloatAttr(float(value), ir)))  # pyright: ignore
             return Scalar(type_, ssa, float(value))
         if type_ in ("py_bool", "b1"):
-            return Scalar(
-                type_, self.emit(arith.ConstantOp(IntegerAttr(int(value), i1))), bool(value)
-            )
-        ssa = (
-            self.index(int(value))
-            if type_ == "py_int"
-            else self.emit(
-                arith.ConstantOp(IntegerAttr(int(value), ir))  # pyright: ignore
-            )
-        )
+            ssa = self.emit(arith.ConstantOp(IntegerAttr(int(value), i1)))
+            return Scalar(type_, ssa, bool(value))
+        made = None if type_ == "py_int" else arith.ConstantOp(IntegerAttr(int(value), ir))  # pyright: ignore
+        ssa = self.index(int(value)) if made is None else self.emit(made)
         return Scalar(type_, ssa, int(value), int(value), int(value))
 
     def cast(self, value: SSAValue, from_: str, to: str) -> SSAValue:

@@ -63,6 +63,7 @@ class Derivative(Rule[ad.DerivativeOp]):
 
     def needs(self, op: ad.DerivativeOp, activity: Activity) -> Iterator[Need]:
         require_repeatable(op, self.runs_once)
+        require_known_strides(op)
         for k, (_, operand, effect) in enumerate(op.taken()):
             if not is_in_memory(operand):
                 yield operand
@@ -80,6 +81,7 @@ class Derivative(Rule[ad.DerivativeOp]):
             sweep.clone(op)
             return
         assert op.lanes is None, "no derivative is taken of several tangents at once"
+        require_known_strides(op)
         direction = op.directions + 1
         takes = [(part, sweep.value(v), effect) for part, v, effect in op.taken()]
         for part, value, effect in op.taken():
@@ -214,6 +216,17 @@ def require_repeatable(op: ad.DerivativeOp, runs_once: Callable[[Operation], boo
             op,
             f"the derivative of this derivative is asked for, and the function calls {what}",
             "keep it from being asked for: mutad.stop_gradient(...) of what this returns",
+        )
+
+
+def require_known_strides(op: ad.DerivativeOp) -> None:
+    """Refuse the derivative where strides decide what is computed: copies and tangents have others."""
+    if any(isinstance(inner, array.StrideOp) for inner in routine(op, op.target).walk()):
+        raise refusal(
+            op,
+            "the derivative of this derivative is asked for, and whether the function reshapes an argument "
+            "in place depends on the strides",
+            "pass a copy of the argument: x.copy()",
         )
 
 

@@ -98,6 +98,12 @@ def chosen(u, v):
     return np.where(u > v, u, v)
 
 
+def flat(u):
+    f = u.reshape(-1)
+    f[1:] *= f[:-1]
+    return (u * u).sum()
+
+
 N = "f64[?]C n"
 LOSS = {"u": N, "kappa": "py_float", "steps": "py_int"}
 MATRICES = {"a": "f64[?,?]C n n", "b": "f64[?,?]C n m"}
@@ -121,6 +127,7 @@ EXPORTS = (
     export(chosen, {"u": N, "v": N}),
     export(positive, {"u": N}),
     export(total_of, {"u": N}, "value_and_grad", (0,)),
+    export(flat, {"u": "f64[?,?]S"}, "jvp", (0,)),
 )
 
 DGEMM = """
@@ -372,6 +379,8 @@ BREACHES = (
     ("rows", (np.zeros((4, 3), "f4"), 0), "BAD_LAYOUT", "rows: a is not contiguous in Fortran order"),
     ("rows", (np.zeros((4, 5), "f4", "F"), 0), "BAD_SHAPE", "rows: a.shape[1] is not 3"),
     ("loss_grad", (start(), 0.1, 1, start(5)), "BAD_SHAPE", "loss_grad: u_grad.shape[0] is not that of u"),
+    ("flat_jvp", (start().reshape(4, 3), start(24).reshape(4, 6)[:, :3]), "BAD_LAYOUT",
+     "flat_jvp: u_dot is not contiguous in C order"),
     ("grow", (np.broadcast_to(np.zeros(1), 4),), "OVERLAP", "grow: u overlaps itself"),
 )  # fmt: skip
 

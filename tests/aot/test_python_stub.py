@@ -129,6 +129,14 @@ def flat(u: "f64[::, ::]"):
     return (f * f).sum()
 
 
+@compile(opt=1, grad=True)
+def shared(u: "f64[::, ::]"):
+    f, c = u.ravel(), np.ascontiguousarray(u)
+    f[0] = 3.0 * f[1] * c[1, 1]
+    c[0] *= c[1]
+    return (u * u).sum() + f.sum() + c.sum()
+
+
 @compile(opt=1)
 def either(u: "i32[:]", k: int, __mutad__: int = 0):
     return (7 if k > 0 else u[0]), k, (1.5 if k > 1 else u[1])
@@ -142,7 +150,8 @@ DERIVATIVES = (
     *("--grad", "loss:u,kappa", "--value-and-grad", "loss:kappa,u", "--vjp", "loss:u,kappa"),
     *("--jvp", "loss:u,kappa", "--hvp", "loss:u,kappa", "--vjp", "many:u,x", "--jvp", "many:u,x"),
     *("--vjp", "moved:u", "--jvp", "moved:u", "--grad", "idle:u,v", "--hvp", "idle:u,v"),
-    *("--vjp", "idle:u,v", "--jvp", "idle:u,v", "--vjp", "flat:u"),
+    *("--vjp", "idle:u,v", "--jvp", "idle:u,v", "--vjp", "flat:u", "--jvp", "flat:u"),
+    *("--grad", "shared:u"),
 )
 CALLS = '''
 import numpy as np
@@ -195,6 +204,12 @@ CASES = {
     "idle hvp": lambda m: called(
         m.idle.hvp, np.ones(2), np.ones((2, 3)), wrt=("v", "u"), direction=(np.eye(2, 3), np.ones(2))),
     "vjp of a copy": lambda m: pulled(m.flat.vjp, (1.0,), wave(24).reshape(4, 6)[:, :3]),
+    "contiguous": lambda m: called(m.shared, wave(12).reshape(4, 3)),
+    "not contiguous": lambda m: called(m.shared, wave(12).reshape(3, 4)[:, :3]),
+    "grad of a copy": lambda m: called(m.shared.grad, wave(12).reshape(3, 4)[:, :3]),
+    "grad of a view": lambda m: called(m.shared.grad, wave(12).reshape(4, 3)),
+    "jvp of a view": lambda m: called(m.flat.jvp, wave(12).reshape(4, 3),
+                                      tangents={"u": wave(24).reshape(4, 6)[:, :3]}),
     "vjp of a view": lambda m: pulled(m.flat.vjp, (1.0,), wave(12).reshape(4, 3)),
     "idle vjp": lambda m: pulled(m.idle.vjp, (2.0,), np.ones(2), np.ones((2, 3)), wrt=("u", "v")),
     "idle jvp": lambda m: called(m.idle.jvp, np.ones(2), np.ones((2, 3)), tangents={"u": np.ones(2)}),
@@ -493,7 +508,7 @@ def test_the_package_is_alone(folder: Path) -> None:
     names = {line.split()[-1].partition("@")[0] for line in shown.stdout.splitlines()}
     assert {"loss", "loss_python", "loss_grad_python", "model_strerror", "model_blas"} <= names
     assert all(name.startswith(("loss", "pick", "many", "positive", "constants", "rows", "store", "moved",
-                                "product", "idle", "either", "flat", "model_"))
+                                "product", "idle", "either", "flat", "shared", "model_"))
                for name in names)  # fmt: skip
 
 

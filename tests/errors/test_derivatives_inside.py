@@ -247,3 +247,31 @@ def test_a_handler_around_what_may_raise() -> None:
 
     with pytest.raises(CompileError, match="`root` is called in a `try`"):
         mutad.compile(handled)(4.0)
+
+
+def test_derivatives_where_strides_say_what_is_in_place() -> None:
+    """A copy of the argument, and its tangent, have other strides: there the function would be another."""
+
+    @mutad.compile(grad=True, opt=0)
+    def flattened(u):
+        flat = u.reshape(-1)
+        u[0] = u[1] * u[1]
+        return (flat * flat * u.size).sum()
+
+    def slope(a):
+        return (flattened.grad(a[:, :2]) ** 2).sum()
+
+    def moved(a, b):
+        return flattened.jvp(a[:, :2], tangents={"u": b})[1]
+
+    def copied(a, b):
+        first = (flattened.grad(a[:, :2].copy()) ** 2).sum()
+        return first + flattened.jvp(a[:, :2].copy(), tangents={"u": b})[1]
+
+    a, b = np.linspace(0.1, 0.9, 12).reshape(3, 4), np.ones((3, 2))
+    assert mutad.compile(slope, opt=0)(a.copy()) == slope(a.copy())
+    with pytest.raises(CompileError, match="whether the function reshapes an argument"):
+        mutad.grad(slope)(a)
+    with pytest.raises(CompileError, match="whether flattened\\(\\) reshapes an argument"):
+        mutad.compile(moved)(a, b)
+    mutad.check_gradient(mutad.compile(copied, grad=True, opt=0), a, b)

@@ -1,6 +1,7 @@
 """Gradients through recursive functions: a record for each activation."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -370,3 +371,40 @@ def test_a_tree_of_objects_has_a_gradient() -> None:
         return total(Node(x[0], Node(x[1], None, Node(x[2])), Node(x[3])))
 
     check_gradient(compile(of_a_tree, grad=True, opt=1), np.linspace(0.1, 0.9, 4))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_what_lies_without_gaps_is_raveled_in_place(order: Any) -> None:
+    """A function that is recursive takes arrays of any strides, contiguous ones, too."""
+
+    def flattened(u, depth):
+        flat = u.ravel()
+        flat[0] *= 2.0 * flat[1]
+        if depth > 0:
+            return flat.sum() + flattened(u, depth - 1)
+        return (u * u).sum() + flat[0]
+
+    def of_parts(a, depth):
+        return flattened(a[1:], depth) + flattened(a.T, depth)
+
+    check_gradient(
+        compile(of_parts, grad=True, opt=0), np.linspace(0.1, 0.9, 12).reshape(3, 4, order=order), 2
+    )
+
+
+def test_shadows_without_the_gaps_of_arguments_are_refused() -> None:
+    """Every other column follows the one before in rows of six, but not in the shadow's rows of five."""
+
+    def flattened(u, depth):
+        flat = u.reshape(-1)
+        flat[1:] *= flat[:-1]
+        return flat.sum() + flattened(u, depth - 1) if depth > 0 else (u * u).sum()
+
+    def of_columns(a, depth):
+        return flattened(a[:, ::2], depth)
+
+    a = np.linspace(0.3, 0.9, 24).reshape(4, 6)
+    assert compile(of_columns, opt=0)(a.copy()[:, :5], 2) == of_columns(a.copy()[:, :5], 2)
+    with pytest.raises(CompileError, match="depends on the strides"):
+        compile(of_columns, grad=True, opt=0).grad(a[:, :5], 2)
+    check_gradient(compile(of_columns, grad=True, opt=0), a[:, :5].copy(), 2)

@@ -232,3 +232,17 @@ def test_wrong_calls_are_refused(words: str) -> None:
     kind, wrong = WRONG[words]
     with pytest.raises(kind, match=words):
         wrong()
+
+
+def test_products_of_parallel_code_are_not_taken_for_others_of_that_name() -> None:
+    """The part that threads run is another function: its values may be called as others of the caller are."""
+
+    def product(a, b, k):
+        return a * b * k
+
+    a = np.arange(1.0, 13.0).reshape(3, 4)
+    b, bars = a + 1.0, np.cos(np.arange(24.0)).reshape(2, 3, 4)
+    f = compile(product, grad=True, opt=0, parallel=True)
+    _, back = f.vjp(a, b, 1.3, wrt=("a", "b"), batch=2)
+    for found, other in zip(back(bars), (b, a), strict=True):
+        np.testing.assert_allclose(found, bars * other * 1.3, rtol=1e-14)

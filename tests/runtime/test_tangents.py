@@ -158,3 +158,21 @@ def test_a_rule_without_tangent_is_refused_by_name_and_line() -> None:
     assert "@mutad.tangent_rule(cube)" in str(refused.value)
     assert "compile(lambda x: cube(x) + x" in str(refused.value)
     assert f.hvp(2.0, direction=1.0) == 12.0  # the adjoint is ordinary code
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_arrays_of_rank_0_have_directions(kind: Any) -> None:
+    """One of several such directions is an array, too."""
+
+    def power(z, x):
+        return (z**3 * x).sum()
+
+    f, z, x = compile(power, grad=True, opt=0), np.array(2.0, kind), np.ones(3, kind)
+    for direction in (1.0, np.array(1.0)):
+        found = f.hvp(z, x, direction=direction)
+        assert (found, found.dtype, found.shape) == (36.0, kind, ())
+    for batch in (1, 2):
+        ones = np.ones(batch, kind)
+        assert np.array_equal(f.hvp(z, x, direction=ones, batch=batch), 36.0 * ones)
+        _, dot = f.jvp(z, x, tangents={"z": ones}, batch=batch)
+        assert np.array_equal(dot, 36.0 * ones)

@@ -309,6 +309,12 @@ class DerivativeCall(RoutineCall):
         primal = self.completed()
         if asked.what != "jvp":
             self.require_float(asked.what)
+        if asked.directions and any(isinstance(op, array.StrideOp) for op in primal.private.walk()):
+            raise self.refusal(
+                f"{self.name}.{asked.what}(): whether {self.name}() reshapes an argument in place depends on "
+                "the strides, and its tangent may have others",
+                "pass copies of the argument and of its tangent: x.copy()",
+            )
         outside = [key for key in primal.keys_of if key[0] == "outside"]
         names = [*self.names, *(key[1][1] for key in outside)]
         keys: list[Key] = [*(("value", k) for k in range(len(self.operands))), *outside]

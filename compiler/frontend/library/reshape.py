@@ -119,7 +119,7 @@ def contiguous(e: Emitter, x: Array, dtype: str) -> Array:
 
 def follow_each_other(e: Emitter, x: Array, way_out: str) -> SSAValue | bool:
     """Whether the elements do, in C order: known, or a condition that is asked at run time."""
-    if layout.is_scattered_argument(e, x.memref):
+    if e.scattered and layout.is_scattered_argument(e, x.memref):
         return False
     group = Group(range(x.rank), range(1))
     answer = layout.nested(e, layout.walks(e, x.memref, group.own), Affine(constant=1))
