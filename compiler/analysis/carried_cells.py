@@ -122,12 +122,21 @@ def entered(block: Block, cell: SSAValue) -> tuple[bool, bool]:
         reads_first |= reads and not stored
         if isinstance(op, memref.StoreOp) and op.memref is cell:
             stored = True
+        elif not stored and (condition := condition_of(op)) is not None:
+            reads, stored = entered(condition, cell)
+            after = [entered(b, cell)[0] for b in blocks_of(op) if b is not condition]
+            reads_first |= reads or (not stored and any(after))
         elif op.regions and not is_whole_array(op) and not stored:
             ways = [entered(b, cell) for b in blocks_of(op)]
             reads_first |= any(reads for reads, _ in ways)
             complete = isinstance(op, scf.IfOp) and len(ways) == 2
             stored = complete and all(stores for _, stores in ways)
     return reads_first, stored
+
+
+def condition_of(op: Operation) -> Block | None:
+    """The condition of a `while`, which is evaluated once at least, and before all else."""
+    return op.condition_block if isinstance(op, array.LoopOp) and op.count is None else None
 
 
 def changed_by(block: Block, held: Mapping[SSAValue, SSAValue]) -> set[SSAValue]:

@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import MemRefType, NoneAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import ad, array
-from ..analysis.additions import place_of
+from ..analysis.additions import is_cell, place_of
 from .arena import chained_pop, chained_push
 from .kernel_memory import KernelMemory
 from .kernel_state import (
@@ -64,7 +64,9 @@ def place_in_memory(
     if register is not None:
         return register, memref.element, ""
     address = state.address(memref, [state.scalars[i] for i in place[1]])
-    return address, memref.element, state.scopes.tags(place[0]) + state.group
+    # Of variables `leaf_facts` says nothing: iterations may hand them on.
+    group = "" if is_cell(place[0]) else state.group
+    return address, memref.element, state.scopes.tags(place[0]) + group
 
 
 def lower_load_lanes(state: KernelState, op: vector.LoadOp) -> None:

@@ -11,13 +11,15 @@ LLVM's time for a function grows faster than the function. Two kinds of nests ar
 
 - Nests in a loop that is huge (`is_in_huge_loop`), say forty loops over a grid in a loop over time.
 
-Variables stay registers: the function gets a copy of each, which it may change, and the kernel reads it back.
-(LLVM has a variable in a register only if no function knows where it is.)
+Variables stay registers, on both sides of the call: the function gets the address of a copy of each, which
+it reads at its begin and writes at its end, and the kernel reads it back. (LLVM has a variable in a register
+only if no function knows where it is; a loop that adds to one in memory under a condition is no vector code.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Protocol
 
 from xdsl.dialects import memref, scf, vector
@@ -29,7 +31,7 @@ from ...dialects.within import every_op
 from ..analysis.carried_cells import cell_of, is_cell
 from .checks_to_llvm import CHECK_OPS
 from .kernel_state import Descriptor, KernelState, memory_type, value_type
-from .llvm_text import ALIGNED, SLOT
+from .llvm_text import ALIGNED, SLOT, FunctionText
 from .outlined import Outlined
 from .parallel_regions import OnDemand
 from .polls import fuel
@@ -131,6 +133,8 @@ class NestApart(Outlined):
         self.inside.group = ""
         self.copies: dict[str, tuple[str, str]] = {}
         """By the address of a variable, that of its copy, and the type."""
+        self.variables: dict[str, tuple[str, str]] = {}
+        """By the parameter that is the address of a copy: the function's own variable, and the type."""
         if outer.memory.polls:
             self.inside.text.fuel = self.parameter("ptr", self.copy(fuel(outer), "i64"))
         if self.inside.debug is not None:
@@ -143,8 +147,21 @@ class NestApart(Outlined):
         given = self.outer.memrefs[value]
         if cell_of(value) is None:
             return self.descriptor(given)
-        copy = self.copy(given.pointer, memory_type(given.element))
-        return self.descriptor(Descriptor(copy, given.extents, given.strides, given.element))
+        type_ = memory_type(given.element)
+        copy = self.copy(given.pointer, type_)
+        return replace(
+            self.descriptor(replace(given, pointer=copy)), pointer=self.variable(copy, type_)
+        )
+
+    def variable(self, copy: str, type_: str) -> str:
+        """The address of the function's own variable, which begins as the copy."""
+        text, given = self.inside.text, self.parameter("ptr", copy)
+        if given not in self.variables:
+            own, value = text.alloca(type_, "own"), text.name()
+            text.entry.append(f"  {value} = load {type_}, ptr {given}, align {SLOT}")
+            text.entry.append(f"  store {type_} {value}, ptr {own}, align {SLOT}")
+            self.variables[given] = own, type_
+        return self.variables[given][0]
 
     def copy(self, variable: str, type_: str) -> str:
         """The address of a variable's copy."""
@@ -155,17 +172,20 @@ class NestApart(Outlined):
     def call(self, attributes: str) -> None:
         """Add the function to the module, and call it here."""
         self.outer.reserved = self.inside.reserved  # what grows there has its own address space
+        for given, (own, type_) in self.variables.items():
+            move(self.inside.text, type_, own, given)
         definition, call = self.definition(attributes, "ptr captures(none)")
         self.outer.functions[self.name] = definition
         given = call.replace(")", ",")
         used = {v: c for v, c in self.copies.items() if f"ptr {c[0]}," in given}
         for variable, (copy, type_) in used.items():
-            self.move(type_, variable, copy)
+            move(self.outer.text, type_, variable, copy)
         self.write_call(call)
         for variable, (copy, type_) in used.items():
-            self.move(type_, copy, variable)
+            move(self.outer.text, type_, copy, variable)
 
-    def move(self, type_: str, source: str, target: str) -> None:
-        text = self.outer.text
-        value = text.value(f"load {type_}, ptr {source}, align {SLOT}")
-        text.do(f"store {type_} {value}, ptr {target}, align {SLOT}")
+
+def move(text: FunctionText, type_: str, source: str, target: str) -> None:
+    """Store what is at one address at another one."""
+    value = text.value(f"load {type_}, ptr {source}, align {SLOT}")
+    text.do(f"store {type_} {value}, ptr {target}, align {SLOT}")

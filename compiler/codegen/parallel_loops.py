@@ -28,7 +28,15 @@ from ..analysis.carried_cells import Role
 from ..analysis.independence import Independence, Independent, is_claimed
 from ..analysis.views import strip_views
 from .checks_to_llvm import raise_overflow
-from .kernel_state import Descriptor, KernelState, memory_type, size_of, value_type
+from .kernel_state import (
+    Descriptor,
+    KernelState,
+    lanes_of,
+    memory_type,
+    size_of,
+    step_type,
+    value_type,
+)
 from .map_nest import combine, identity
 from .memory_to_llvm import RUNTIME_MEMORY, bytes_of, support_call
 from .parallel_regions import (
@@ -190,10 +198,11 @@ class Chunks:
             return
         inside, own = self.region.inside, self.region.inside.memrefs[cell]
         text = inside.text
-        slot = self.kept[cell] = self.outer.text.alloca(f"[{CHUNKS} x i64]", "partial")
+        words = CHUNKS * lanes_of(own.element)
+        slot = self.kept[cell] = self.outer.text.alloca(f"[{words} x i64]", "partial")
         value = inside.load(own.pointer, own.element, "")
         slots = self.region.operand("ptr", slot)
-        at = text.value(f"getelementptr inbounds i64, ptr {slots}, i64 %chunk")
+        at = text.value(f"getelementptr inbounds {step_type(own.element)}, ptr {slots}, i64 %chunk")
         inside.store(value, at, own.element, "")
 
     def collect(self, cell: SSAValue, role: Role) -> None:
@@ -203,15 +212,15 @@ class Chunks:
             assert role.value is not None
             state.store(state.scalars[role.value], d.pointer, d.element, "")
         elif role.name == "private":
-            last = text.sub(self.cut.chunks, "1")
-            at = text.value(f"getelementptr inbounds i64, ptr {self.kept[cell]}, i64 {last}")
+            last, step = text.sub(self.cut.chunks, "1"), step_type(d.element)
+            at = text.value(f"getelementptr inbounds {step}, ptr {self.kept[cell]}, i64 {last}")
             state.store(state.load(at, d.element, ""), d.pointer, d.element, "")
         elif role.name == "reduction":
             assert role.kind is not None
             old, chunks = state.load(d.pointer, d.element, ""), self.cut.chunks
             loop = text.begin_loop(chunks, [(value_type(d.element), old)], "chunk", certain=True)
-            place = self.kept[cell]
-            at = text.value(f"getelementptr inbounds i64, ptr {place}, i64 {loop.counter}")
+            place, step = self.kept[cell], step_type(d.element)
+            at = text.value(f"getelementptr inbounds {step}, ptr {place}, i64 {loop.counter}")
             term = state.load(at, d.element, "")
             if role.checked is not None:
                 total = raise_overflow(state, role.checked, loop.values[0], term)

@@ -15,6 +15,7 @@ done on the spot, by the code that there would be without threads.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
@@ -141,6 +142,12 @@ def in_threads_or_here(
     text.start(merge)
 
 
+def words_of(type_: str) -> int:
+    """How many words hold a value of an LLVM type: one for each lane of a vector, at most."""
+    vector = re.match(r"<(\d+) x ", type_)
+    return int(vector[1]) if vector else 1
+
+
 class RegionWriter(Protocol):
     """What is asked of the writer of the function that a region stands in."""
 
@@ -159,7 +166,9 @@ class Region:
         outer.functions[self.name] = ""  # so that regions and maps inside have names of their own
         self.fields: dict[tuple[str, str], tuple[int, str]] = {}
         """Type and operand outside -> number of the field, and what the part calls it."""
-        self.filled: list[tuple[int, str, str]] = [(k, "i64", "") for k in range(len(FIXED))]
+        self.filled: dict[int, tuple[str, str]] = {}
+        """By the word where a field begins, its type and what the call stores there."""
+        self.words = len(FIXED)
         debug = outer.debug
         self.inside = replace(
             outer, text=FunctionText(outer.metadata), buffers={}, registers={}, returns="i32",
@@ -187,8 +196,9 @@ class Region:
 
     def field(self, type_: str, operand: str = "") -> tuple[int, str]:
         """Another field of the frame; with an operand, what the call stores there."""
-        number, text = len(self.filled), self.inside.text
-        self.filled.append((number, type_, operand))
+        number, text = self.words, self.inside.text
+        self.filled[number] = type_, operand
+        self.words += words_of(type_)
         at, own = text.name("at"), text.name("p")
         text.entry.append(f"  {at} = getelementptr inbounds i64, ptr %frame, i64 {number}")
         stored = "i8" if type_ == "i1" else type_
@@ -223,7 +233,7 @@ class Region:
 
             def fill() -> None:
                 now = self.outer.text.value(f"load {type_}, ptr {outer.pointer}, align {SLOT}")
-                self.filled[number] = number, type_, now
+                self.filled[number] = type_, now
 
             self.before.append(fill)
         text.entry.append(f"  store {type_} {initial}, ptr {slot}, align {SLOT}")
@@ -238,10 +248,10 @@ class Region:
         outer.support |= self.inside.support
         for fill in self.before:
             fill()
-        frame = text.alloca(f"[{len(self.filled)} x i64]", "frame")
+        frame = text.alloca(f"[{self.words} x i64]", "frame")
         fixed = (split.count, split.size, split.chunks)
-        self.filled[: len(FIXED)] = [(k, "i64", x) for k, x in enumerate(fixed)]
-        for number, type_, operand in self.filled:
+        filled = {k: ("i64", x) for k, x in enumerate(fixed)} | self.filled
+        for number, (type_, operand) in filled.items():
             at = text.value(f"getelementptr inbounds i64, ptr {frame}, i64 {number}")
             if type_ == "i1":
                 operand, type_ = text.value(f"zext i1 {operand} to i8"), "i8"

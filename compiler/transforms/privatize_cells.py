@@ -47,7 +47,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import array
-from ..analysis.carried_cells import roles
+from ..analysis.carried_cells import entered, roles
 from .memory_effects import functions
 
 
@@ -68,8 +68,14 @@ class PrivatizeCells(ModulePass):
 
 
 def own_cells(loop: array.LoopOp) -> list[SSAValue]:
-    """The cells in which each iteration has its own value."""
-    return [cell for cell, role in roles(loop).items() if role.name == "private"]
+    """The cells in which each iteration has its own value, or perhaps none, of which it reads none then."""
+    counted = loop.condition_block is None
+    return [
+        cell
+        for cell, role in roles(loop).items()
+        if role.name == "private"
+        or (counted and role.name == "carried" and not entered(loop.body.block, cell)[0])
+    ]
 
 
 def uses_of(cell: SSAValue) -> Iterator[Operation]:

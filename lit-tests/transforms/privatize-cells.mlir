@@ -94,3 +94,86 @@ func.func @kept_where_an_inner_loop_may_not_run(%x : memref<?xf64>, %n : index) 
   }
   func.return
 }
+
+// CHECK-LABEL: @of_an_iteration_whose_while_stores_in_its_condition
+// CHECK:         array.loop %i to %n do {
+// CHECK-NEXT:      %s = memref.alloca()
+func.func @of_an_iteration_whose_while_stores_in_its_condition(%x : memref<?xf64>, %n : index) {
+  %one = arith.constant 1.0 : f64
+  %s = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %inner = array.loop %j while {
+    ^bb0(%k : index):
+      %a = memref.load %x[%i] : memref<?xf64>
+      memref.store %a, %s[] : memref<f64>
+      %b = memref.load %s[] : memref<f64>
+      %go = arith.cmpf olt, %b, %one : f64
+      array.condition %go
+    } do {
+      %c = memref.load %s[] : memref<f64>
+      memref.store %c, %x[%j] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @of_a_branch_that_stores_before_it_reads
+// CHECK:         array.loop %i to %n do {
+// CHECK-NEXT:      %s = memref.alloca()
+func.func @of_a_branch_that_stores_before_it_reads(%x : memref<?xf64>, %n : index, %c : i1) {
+  %s = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    scf.if %c {
+      %a = memref.load %x[%i] : memref<?xf64>
+      memref.store %a, %s[] : memref<f64>
+      %b = memref.load %s[] : memref<f64>
+      memref.store %b, %x[%i] : memref<?xf64>
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_where_a_while_reads_what_its_body_has_stored
+// CHECK:         %s = memref.alloca()
+// CHECK-NEXT:    array.loop
+func.func @kept_where_a_while_reads_what_its_body_has_stored(%x : memref<?xf64>, %n : index) {
+  %one = arith.constant 1.0 : f64
+  %s = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %inner = array.loop %j while {
+    ^bb0(%k : index):
+      %b = memref.load %s[] : memref<f64>
+      %go = arith.cmpf olt, %b, %one : f64
+      array.condition %go
+    } do {
+      %a = memref.load %x[%i] : memref<?xf64>
+      memref.store %a, %s[] : memref<f64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_where_a_branch_stores_and_the_code_behind_it_reads_in_another_loop
+// CHECK:         %s = memref.alloca()
+// CHECK-NEXT:    array.loop
+func.func @kept_where_a_branch_stores_and_the_code_behind_it_reads_in_another_loop(%x : memref<?xf64>, %n : index, %c : i1) {
+  %s = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    scf.if %c {
+      %a = memref.load %x[%i] : memref<?xf64>
+      memref.store %a, %s[] : memref<f64>
+    }
+    array.yield
+  }
+  %trips_1 = array.loop %i to %n do {
+    %b = memref.load %s[] : memref<f64>
+    memref.store %b, %x[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}

@@ -182,6 +182,16 @@ def reads(u, at, steps):
     return total
 
 
+def chosen(u, k, steps):
+    for _ in range(steps):
+        for i in range(u.shape[0]):
+            if u[i] > 0.5:
+                u[i] = np.sin(k * u[i]) * u[i]
+            else:
+                u[i] = 0.3 + u[i]
+    return u.sum()
+
+
 @pytest.fixture
 def all_huge(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nests_apart, "HUGE", 10)
@@ -212,6 +222,28 @@ def test_a_nest_apart_computes_what_it_does_in_place(monkeypatch, f) -> None:
         found.append((value, *(x.tobytes() for x in (*slopes, u, v))))
         assert (fast_nests(f, *both(), 4) > 0) == (huge == 10)
     assert found[0] == found[1]
+
+
+def test_what_iterations_add_to_a_variable_under_a_condition_all_counts(all_huge) -> None:
+    """It was in memory, in a loop of which LLVM heard that its iterations touch different memory."""
+    u = both()[0]
+    assert fast_nests(chosen, u, 0.8, 4) > 0
+    f = mutad.compile(chosen, grad=True, cache=False)
+    slope = f.grad(u.copy(), 0.8, 4, wrt="k")
+    step = 1e-6
+    rise = chosen(u.copy(), 0.8 + step, 4) - chosen(u.copy(), 0.8 - step, 4)
+    np.testing.assert_allclose(slope, rise / (2 * step), rtol=1e-8)
+    mutad.check_gradient(f, u.copy(), 0.8, 4, wrt=("u", "k"))
+
+
+def test_a_variable_is_in_a_register_of_the_nest_apart(all_huge) -> None:
+    """So the loop that adds to it under a condition is vector code."""
+    f = mutad.compile(chosen, grad=True, cache=False)
+    text = f.inspect("llvm", both()[0], 0.8, 4, wrt="k")
+    accesses = [line for line in text.splitlines() if "%own" in line and "group" in line]
+    assert "%own" in text
+    assert not accesses
+    assert "x double> @llvm.masked.gather" not in f.inspect("llvm-opt", both()[0], 0.8, 4, wrt="k")
 
 
 def test_it_goes_on_with_the_fuel_of_the_kernel(all_huge) -> None:

@@ -347,3 +347,23 @@ def test_a_step_goes_along_the_columns_of_a_matrix_that_lies_by_columns() -> Non
     assert "strided<[?]>" not in code
     _, found = least_of(columns_taken, (given,), ("matrix",))
     assert found == outcome(compiled(columns_taken, None), (given,), ("matrix",))
+
+
+def test_a_line_search_may_compute_sums_in_the_condition_of_its_while() -> None:
+    """Each evaluation has a sum of its own, which no step hands on."""
+
+    def descent(x: np.ndarray, a: float, steps: int) -> float:
+        for _ in range(steps):
+            slope, t = 2 * a * x, 1.0
+            before = np.sum(a * x * x)
+            while np.sum(a * (x - t * slope) ** 2) > 0.9 * before:
+                t *= 0.5
+                if t < 1e-6:
+                    break
+            x = x - t * slope * np.cos(x)
+        return np.sum(x * x)
+
+    arguments = np.linspace(0.1, 1.0, 20), 3.0, 10
+    wanted = outcome(compiled(descent, None), arguments, ("x", "a"))
+    _, found = least_of(descent, arguments, ("x", "a"))
+    assert found == wanted
