@@ -246,3 +246,15 @@ def test_products_of_parallel_code_are_not_taken_for_others_of_that_name() -> No
     _, back = f.vjp(a, b, 1.3, wrt=("a", "b"), batch=2)
     for found, other in zip(back(bars), (b, a), strict=True):
         np.testing.assert_allclose(found, bars * other * 1.3, rtol=1e-14)
+
+
+@pytest.mark.parametrize("batch", [2, 8])
+def test_threads_are_handed_cotangents_of_all_lanes(batch: int) -> None:
+    def scaled(a, b):
+        return a * b.mean()
+
+    a = np.random.default_rng(0).random((300, 700))
+    bars = np.arange(1.0, batch + 1.0)[:, None, None] * np.ones((batch, *a.shape))
+    _, back = compile(scaled, grad=True, opt=0, parallel=True).vjp(a, a + 1.0, wrt="b", batch=batch)
+    wanted = np.broadcast_to((bars * a).mean(axis=(1, 2), keepdims=True), bars.shape)
+    np.testing.assert_allclose(back(bars), wanted, rtol=1e-12)
