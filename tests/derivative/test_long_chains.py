@@ -60,6 +60,11 @@ def test_of_numbers_of_which_slices_are_made(step: str, behind: str) -> None:
     check(chain("t", "u.size // 2", step, "u.sum()", behind))
 
 
+def test_of_arrays_whose_lengths_are_made_of_those_before() -> None:
+    step = "np.concatenate(({a}[:2], {b}[2:]))"
+    check(chain("u", "v", step, "np.roll({last}, 1).sum()"))
+
+
 def check(function: Callable[..., Any]) -> None:
     u, v, away = np.linspace(0.1, 1.0, 8), np.linspace(0.5, 1.0, 8), 1e-6
     made = compile(function, grad=True, cache=False)
