@@ -10,7 +10,7 @@ iterations apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from weakref import WeakKeyDictionary
@@ -392,6 +392,36 @@ def is_count(symbol: Symbol) -> bool:
     if isinstance(symbol, BlockArgument) and symbol.index == 0:
         return isinstance(symbol.owner.parent_op(), array.LoopOp)
     return isinstance(symbol, Extent)
+
+
+MOST_FORMS = 256
+"""Of an extent that takes more forms than this to bound nothing is said: sums have one for each choice."""
+
+
+def never_above(form: Affine, ceiling: int) -> bool:
+    """True when form <= ceiling is certain: `max(min(k + 1, n) - k, 0)` is never above 1."""
+    known: dict[Affine, bool] = {}
+
+    def is_below(form: Affine) -> bool:
+        if form.is_constant:
+            return form.constant <= ceiling
+        if form not in known:
+            known[form] = False
+            known[form] = len(known) < MOST_FORMS and any(
+                all(map(is_below, left)) if every else any(map(is_below, left))
+                for every, left in without_choices(form)
+            )
+        return known[form]
+
+    return is_below(form)
+
+
+def without_choices(form: Affine) -> Iterator[tuple[bool, Iterator[Affine]]]:
+    """For each "max" or "min" in a form whether all choices must be bounded, and the choices."""
+    for symbol, factor in form.terms.items():
+        if factor == 1 and isinstance(symbol, Term) and symbol.kind in ("max", "min"):
+            rest = form - Affine({symbol: 1})
+            yield symbol.kind == "max", (rest + argument for argument in symbol.args)
 
 
 def floor_division(top: Affine, bottom: int) -> Affine:

@@ -104,7 +104,9 @@ def factor(op: array.MapOp) -> None:
     terms = terms_in(body)
     for root in roots:
         own = terms.get(root.results[0], [])
-        collected = collect(own)
+        collected = (
+            collect(own) if own else None
+        )  # a sum is of more terms where one before was rewritten
         if collected is not None and cost(collected, body) < ops_of(root, own, body):
             rewrite(root, collected, before)
             terms = terms_in(body)

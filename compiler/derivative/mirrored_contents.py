@@ -19,6 +19,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import cast
 
 from xdsl.dialects import func, memref
@@ -76,6 +77,8 @@ class Mirrors:
         self.kills = kills
         self.ssa = kills.ssa
         self.subscripts = kills.dependence.footprints.subscripts
+        self._maps_of: dict[SSAValue, dict[Block | None, list[tuple[int, int, array.MapOp]]]] = {}
+        """The maps that read an array, block by block in their order, each with its rank among the uses."""
 
     def of(self, version: Version) -> Mirror | None:
         """What mirrors these contents; None where nothing does that survives."""
@@ -115,14 +118,28 @@ class Mirrors:
             for out, kind, value in zip(last.outs, last.out_kinds, last.yielded, strict=True):
                 if out is root and kind == "store" and self._goes_through_all(last, root):
                     yield from (pair for pair in self._written(last, value) if pair[1] is not root)
-        for use in root.uses:
-            op = use.operation
-            if not isinstance(op, array.MapOp) or op.parent is not block or root not in op.ins:
-                continue
-            if self.ssa.order[last] < self.ssa.order[op] <= following and self._goes_through_all(
-                op, root
-            ):
+        for op in self._readers(root, last, following):
+            if self._goes_through_all(op, root):
                 yield from self._written(op, op.body.block.args[list(op.ins).index(root)])
+
+    def _readers(self, root: SSAValue, last: Operation, following: int) -> list[array.MapOp]:
+        """The maps of the block of `last` that read the array itself, behind it and not behind `following`.
+
+        In the order of the array's uses.
+        """
+        found = self._maps_of.get(root)
+        if found is None:
+            found = self._maps_of[root] = {}
+            for rank, use in enumerate(root.uses):
+                op = use.operation
+                if isinstance(op, array.MapOp) and root in op.ins:
+                    found.setdefault(op.parent, []).append((self.ssa.order[op], rank, op))
+            for maps in found.values():
+                maps.sort(key=itemgetter(0))
+        maps = found.get(last.parent, [])
+        first = bisect_right(maps, self.ssa.order[last], key=itemgetter(0))
+        end = bisect_right(maps, following, key=itemgetter(0))
+        return [op for *_, op in sorted(maps[first:end], key=itemgetter(1))]
 
     def _until_the_next(self, last: Operation, root: SSAValue) -> int:
         """The number of the next op of the block that changes the array: it reads the same contents still."""

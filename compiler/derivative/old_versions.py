@@ -6,7 +6,6 @@ array become views of the copy.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import cast
 
 from xdsl.dialects import arith, memref, scf
@@ -58,28 +57,31 @@ class OldVersions:
     def rebuild_on(self, source: SSAValue, version: Version) -> SSAValue:
         """The view `source` of an array, taken of a copy of the array's contents instead."""
         home, base = self.home_of(version), version.base
-        return self._rebuilt(source, base, home, lambda: self.copy_of(version))
+        return self._rebuilt(source, base, home, self.copy_of(version))
 
-    def _rebuilt(
-        self, source: SSAValue, base: SSAValue, home: Block, copy: Callable[[], SSAValue]
-    ) -> SSAValue:
+    def _rebuilt(self, source: SSAValue, base: SSAValue, home: Block, copy: SSAValue) -> SSAValue:
         """The view `source` of `base`, taken of a copy instead that the reverse of `home` has."""
+        while isinstance(owner := source.owner, memref.CastOp):
+            source = owner.source
         if source is base:
-            return copy()
-        owner = source.owner
-        if isinstance(owner, memref.CastOp):
-            return self._rebuilt(owner.source, base, home, copy)
+            return copy
         assert isinstance(owner, array.AnyView)
         made = value_block(source)
         inner = home if is_inside(home, made) else made
+        views, key = self.primal.known.views, (source, copy, inner)
+        if (known := views.get(key)) is not None:
+            return known
         rebuilt = self._rebuilt(owner.source, base, home, copy)
-        base_type = cast(MemRefType[Attribute], base.type)
-        if isinstance(owner, array.CollapseOp) and not array.is_contiguous(base_type):
+        is_compact = array.is_contiguous(cast(MemRefType[Attribute], base.type))
+        if isinstance(owner, array.CollapseOp) and not is_compact:
             # As the array lies, the copy does not.
             rebuilt = self._in_c_order(owner, rebuilt, inner)
         view = owner.of(rebuilt, self.primal.get)
         view.location = owner.location
-        return self.prologues.append(inner, view)
+        found = self.prologues.append(inner, view)
+        if is_compact:  # else there may be a copy of what the copy held
+            views[key] = found
+        return found
 
     def _in_c_order(self, op: array.CollapseOp, source: SSAValue, block: Block) -> SSAValue:
         """A copy of `source`, which `op` collapses, without gaps."""
@@ -240,7 +242,7 @@ class OldVersions:
         block = cast(Block, op.parent_block())
 
         def rebuilt(view: SSAValue) -> SSAValue:
-            return self._rebuilt(view, refill.base, block, lambda: copy)
+            return self._rebuilt(view, refill.base, block, copy)
 
         match op:
             case array.MapOp():
@@ -291,8 +293,9 @@ class OldVersions:
         counters: dict[SSAValue, SSAValue] | None = None,
     ) -> None:
         """Clone what a block inside of `op` does to the array to the end of `target`."""
-        known = self.primal.known.copy()
-        self.primal.known.values |= counters or {}
+        known = self.primal.known.mark()
+        for counter, again in (counters or {}).items():
+            self.primal.known.values[counter] = again
         self.prologues.begin(source, target)
         for inner in refill.inside[source]:
             self._clone(inner, refill, copy)

@@ -79,7 +79,7 @@ class PrimalValues:
 
         What is had there is forgotten afterwards: it comes too late for all that the prologue is asked for.
         """
-        end, known = self.prologues.ends[primal], self.known.copy()
+        end, known = self.prologues.ends[primal], self.known.mark()
         self.prologues.begin(primal, reverse)
         yield
         self.prologues.close(primal)
@@ -96,7 +96,7 @@ class PrimalValues:
         condition = self.get(op.cond)
         regions, yields = list[Region](), list[list[SSAValue]]()
         for side, region in enumerate(op.regions):
-            known, inner = self.known.copy(), Block()
+            known, inner = self.known.mark(), Block()
             source = region.block if region.blocks else Block()
             self.prologues.begin(source, inner)
             yields.append(found(side, source))

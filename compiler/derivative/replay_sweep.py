@@ -248,7 +248,7 @@ class ReplaySweep(ForwardSweep):
     def _clone_block(self, source: Block, target: Block) -> None:
         """What is cloned of a block, and the values of the block that this takes before it."""
         primal, loop = self.primal, source.parent_op()
-        known, inductions = primal.known.copy(), dict(primal.induction)
+        known, inductions = primal.known.mark(), dict(primal.induction)
         counted = isinstance(loop, array.LoopOp)
         if counted:
             counter = self.values[loop.induction]

@@ -132,7 +132,7 @@ class Memory:
 
 def later_addition(one: array.MapOp, out: SSAValue, memory: Memory) -> array.MapOp | None:
     """The next map that adds to the array that this one adds to, if it can add this term as well."""
-    if not is_plain(one) or not is_added(one, out):
+    if not is_plain(one) or not is_added(one, out) or not is_in_another(one, out):
         return None
     parts, block = list(term_of(one, out)), one.body.block
     read = [one.ins[p.index] for p in parts if isinstance(p, BlockArgument) and p.owner is block]
@@ -155,6 +155,14 @@ def later_addition(one: array.MapOp, out: SSAValue, memory: Memory) -> array.Map
             return None
         op = op.next_op
     return None
+
+
+def is_in_another(one: array.MapOp, out: SSAValue) -> bool:
+    """Whether another map of the block has this output, too: else there is nothing to look for."""
+    others = (use.operation for use in out.uses if use.operation is not one)
+    return any(
+        isinstance(op, array.MapOp) and op.parent is one.parent and out in op.outs for op in others
+    )
 
 
 def is_added(op: array.MapOp, out: SSAValue) -> bool:

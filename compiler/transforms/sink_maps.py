@@ -53,7 +53,7 @@ with one condition the second goes. Arrays that such a branch alone uses are mad
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -93,8 +93,8 @@ class SinkMaps(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
             for block in tuple(function.body.block.walk_blocks()):
-                if any(sink_in(function, loop) for loop in loops_of(block)):
-                    while any(sink_in(function, loop) for loop in loops_of(block)):
+                if sink_all(function, block):
+                    while sink_all(function, block):
                         pass
                     drop_repeated(block)
                     move_arrays(block)
@@ -113,20 +113,47 @@ def loops_of(block: Block) -> list[array.LoopOp]:
     ]
 
 
-def sink_in(function: func.FuncOp, loop: array.LoopOp) -> bool:
+def sink_all(function: func.FuncOp, block: Block) -> bool:
+    """Sink what may be into each loop of a block; whether there was any."""
+    loops = loops_of(block)
+    place = {op: k for k, op in enumerate(block.ops)} if loops else {}
+    sunk = False
+    for loop in loops:
+        while sink_in(function, loop, place):
+            sunk = True
+    return sunk
+
+
+def sink_in(function: func.FuncOp, loop: array.LoopOp, place: Mapping[Operation, int]) -> bool:
     """Sink the nearest map before the loop that may be; whether there was one."""
-    between: list[Operation] = []
-    before = loop.prev_op
-    while before is not None:
-        if isinstance(before, array.MapOp) and is_quick(before) and is_read_in(before, loop):
+    for before in maps_before(loop, place):
+        if is_quick(before) and is_read_in(before, loop, place):
             effects = MemoryEffects(function)
             inputs = frozenset(root for value in before.ins for root in effects.roots(value))
+            between = ops_between(before, loop)
             if not any(effects.of(op).writes_any(inputs) for op in (*between, loop)):
                 sink(before, loop, between)
                 return True
-        between.append(before)
-        before = before.prev_op
     return False
+
+
+def maps_before(loop: array.LoopOp, place: Mapping[Operation, int]) -> list[array.MapOp]:
+    """The maps before a loop that store arrays that it reads, the nearest first."""
+    found: set[array.MapOp] = set()
+    for made in {strip_views(op.memref) for op in loop.walk() if isinstance(op, memref.LoadOp)}:
+        if isinstance(made.owner, array.AllocOp) and made.owner.parent is loop.parent:
+            users = [op for op in users_of(made) if isinstance(op, array.MapOp)]
+            found.update(op for op in users if place.get(op, place[loop]) < place[loop])
+    return sorted(found, key=place.__getitem__, reverse=True)
+
+
+def ops_between(first: Operation, last: Operation) -> list[Operation]:
+    found: list[Operation] = []
+    op = first.next_op
+    while op is not None and op is not last:
+        found.append(op)
+        op = op.next_op
+    return found
 
 
 def is_quick(op: array.MapOp) -> bool:
@@ -153,7 +180,7 @@ def beginning(value: SSAValue) -> SSAValue | None:
     return value if isinstance(kind, MemRefType) and len(kind.shape) == 1 else None
 
 
-def is_read_in(op: array.MapOp, loop: array.LoopOp) -> bool:
+def is_read_in(op: array.MapOp, loop: array.LoopOp, place: Mapping[Operation, int]) -> bool:
     """Whether the loop alone reads what the map stores, each iteration its own element."""
     block, loads = loop.parent, 0
     assert block is not None
@@ -172,9 +199,9 @@ def is_read_in(op: array.MapOp, loop: array.LoopOp) -> bool:
             above = block.find_ancestor_op_in_block(user) if user is not None else None
             if user is None or above is None:
                 return False
-            if isinstance(user, memref.DimOp) or above is op or above.is_before_in_block(op):
+            if isinstance(user, memref.DimOp) or place[above] <= place[op]:
                 continue
-            if array.RAISES in above.attributes and above.is_before_in_block(loop):
+            if array.RAISES in above.attributes and place[above] < place[loop]:
                 continue
             if above is not loop or not isinstance(user, memref.LoadOp):
                 return False

@@ -16,12 +16,22 @@ LONG = 60
 """Statements: as many ways as nobody waits for."""
 
 
-def chain(first: str, second: str, step: str, end: str, behind: str = "") -> Callable[..., Any]:
+def defined(lines: list[str], name: str) -> Callable[..., Any]:
+    source, file = "\n".join(lines) + "\n", f"<{name}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    scope: dict[str, Any] = {"np": np}
+    exec(builtins.compile(source, file, "exec"), scope)
+    return scope["f"]
+
+
+def chain(
+    first: str, second: str, step: str, end: str, behind: str = "", statements: int = LONG
+) -> Callable[..., Any]:
     """A function of `u` and `v` whose statement k computes `step` of the two before it.
 
     With a statement `behind` them, they are three steps in time.
     """
-    names = [first, second, *(f"w{k}" for k in range(LONG))]
+    names = [first, second, *(f"w{k}" for k in range(statements))]
     lines = [
         f"    {w} = {step.format(a=a, b=b)}"
         for a, b, w in zip(names, names[1:], names[2:], strict=False)
@@ -30,11 +40,7 @@ def chain(first: str, second: str, step: str, end: str, behind: str = "") -> Cal
         lines = ["    u = u.copy()", "    for t in range(3):", *(f"    {line}" for line in lines)]
         lines.append(f"        {behind.format(last=names[-1])}")
     lines = ["def f(u, v):", *lines, f"    return {end.format(last=names[-1])}"]
-    source, file = "\n".join(lines) + "\n", f"<chain {step} {end}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    scope: dict[str, Any] = {"np": np}
-    exec(builtins.compile(source, file, "exec"), scope)
-    return scope["f"]
+    return defined(lines, f"chain {step} {end}")
 
 
 @pytest.mark.parametrize(
@@ -60,10 +66,20 @@ def test_of_numbers_of_which_slices_are_made(step: str, behind: str) -> None:
     check(chain("t", "u.size // 2", step, "u.sum()", behind))
 
 
-def check(function: Callable[..., Any]) -> None:
+def test_of_arrays_whose_lengths_are_made_of_those_before() -> None:
+    step = "np.concatenate(({a}[:2], {b}[2:]))"
+    check(chain("u", "v", step, "np.roll({last}, 1).sum()", statements=16))
+
+
+def test_of_one_long_sum() -> None:
+    terms = " + ".join(f"np.sin(u * {k}.5) * v" for k in range(40))
+    check(defined(["def f(u, v):", f"    return (u + {terms}).sum()"], "long sum"), rel=1e-5)
+
+
+def check(function: Callable[..., Any], rel: float = 1e-6) -> None:
     u, v, away = np.linspace(0.1, 1.0, 8), np.linspace(0.5, 1.0, 8), 1e-6
     made = compile(function, grad=True, cache=False)
     assert made(u, v) == pytest.approx(function(u, v))
     du, dv = made.grad(u, v, wrt=("u", "v"))
     moved = (function(u + away, v + away) - function(u - away, v - away)) / (2 * away)
-    assert du.sum() + dv.sum() == pytest.approx(moved, rel=1e-6)
+    assert du.sum() + dv.sum() == pytest.approx(moved, rel=rel)

@@ -18,7 +18,7 @@ from xdsl.ir import BlockArgument, OpResult, SSAValue
 
 from ....dialects import array
 from ....dialects.array import constant_value
-from ...analysis.affine import Affine, Extent, Term, affine, equal_numbers
+from ...analysis.affine import Affine, Extent, Term, affine, equal_numbers, never_above
 from ...analysis.affine import extent as extent_of
 from ...analysis.views import strip_casts
 from ..emitter import Emitter, Form, Number, is_placeholder
@@ -157,20 +157,6 @@ def upper_bound(symbol: SSAValue | Extent | Term) -> int | None:
     if isinstance(symbol, Term) and symbol.kind == "min":
         return min((a.constant for a in symbol.args if a.is_constant), default=None)
     return None
-
-
-def never_above(form: Affine, ceiling: int) -> bool:
-    """True when form <= ceiling is certain: `max(min(k + 1, n) - k, 0)` is never above 1."""
-    if form.is_constant:
-        return form.constant <= ceiling
-    for symbol, factor in form.terms.items():
-        if factor != 1 or not isinstance(symbol, Term) or symbol.kind not in ("max", "min"):
-            continue
-        rest = form - Affine({symbol: 1})
-        every = all if symbol.kind == "max" else any
-        if every(never_above(rest + argument, ceiling) for argument in symbol.args):
-            return True
-    return False
 
 
 def at_most_one(extent: SSAValue) -> bool:
