@@ -12,7 +12,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collection(*, keeps: bool = False) -> Generator[None]:
-    """What follows makes objects and no garbage to speak of; if it `keeps` all, they are old afterwards."""
+    """What follows makes objects and no garbage to speak of; if it `keeps` all, they are old afterwards.
+
+    (Not with Python 3.12, whose collector freezes immortal objects: a program's cannot be told from these.)
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
