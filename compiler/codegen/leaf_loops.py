@@ -11,6 +11,8 @@ LLVM sees addresses; we see subscripts, loop ranges and which roots are disjoint
 - Where no iteration writes what another one touches, the loop is *parallel*: LLVM vectorizes it
   without run-time checks, also where its own analysis would give up.
 
+Of a loop that stores elements, and has vectors of them in memory too, nothing is known.
+
 ::
 
     array.loop %j to %n do {
@@ -72,6 +74,7 @@ def leaf_facts(
 ) -> LeafFacts:
     """The facts about a counted loop that contains no other; none where it may raise."""
     found: list[Access] = []
+    lanes = False
     if loop.condition_block is not None or loop.carried:
         return LeafFacts(sequential=True)
     for op in every_op(loop):
@@ -80,6 +83,8 @@ def leaf_facts(
         if isinstance(op, memref.LoadOp | memref.StoreOp):
             if not is_cell(op.memref):
                 found += accesses(op)
+        elif isinstance(op, vector.LoadOp | vector.StoreOp):
+            lanes = True
         elif (
             isinstance(
                 op,
@@ -103,6 +108,8 @@ def leaf_facts(
     writes = [a for a in found if a.kind == "write"]
     if not writes:
         return LeafFacts()
+    if lanes:  # A place is one element: whether it is among those of a vector is not looked at.
+        return LeafFacts(sequential=True)
     conflicts = Conflicts(loop, dependence, found)
     if conflicts.pairs() > PAIRS:
         return LeafFacts(chained=True)

@@ -61,6 +61,39 @@ def test_additions_of_the_primal_keep_their_order(compile_kernel, i):
     np.testing.assert_array_equal(s, expected)
 
 
+@pytest.mark.parametrize("i", [0, 1, 3])
+def test_a_vector_that_meets_has_what_was_added(compile_kernel, i):
+    """A place that iterations add to is in no register while they read it among the elements of a vector."""
+    row = """
+    %v = vector.load %s[%c0] : memref<?xf64>, vector<2xf64>
+    %y = vector.extract %v[%c1] : f64 from vector<2xf64>
+"""
+    kernel = compile_kernel(HEAD + row + add("%i", "%y", "{ad.adjoint}", 0) + TAIL)
+    s = np.array([0.5, 0.25, 2.0, 3.0])
+    expected = s.copy()
+    for _ in range(20):
+        expected[i] += expected[1]
+    assert kernel(s, np.zeros(20), i).status == 0
+    np.testing.assert_array_equal(s, expected)
+
+
+@pytest.mark.parametrize("i", [0, 1, 3])
+def test_what_is_stored_among_a_vector_is_read(compile_kernel, i):
+    row = """
+    %v = vector.broadcast %x : f64 to vector<2xf64>
+    vector.store %v, %s[%c0] : memref<?xf64>, vector<2xf64>
+"""
+    kernel = compile_kernel(HEAD + row + add("%i", "%x", "", 0) + TAIL)
+    g = np.arange(1.0, 21.0)
+    s = np.array([0.5, 0.25, 2.0, 3.0])
+    expected = s.copy()
+    for x in g:
+        expected[:2] = x
+        expected[i] += x
+    assert kernel(s, g, i).status == 0
+    np.testing.assert_array_equal(s, expected)
+
+
 @pytest.mark.parametrize("i", [0, 3, 99])
 def test_a_read_that_meets_sees_what_was_added(compile_kernel, i):
     source = (
