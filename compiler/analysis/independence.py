@@ -233,7 +233,7 @@ def is_undisturbed(load: memref.LoadOp, store: memref.StoreOp, alias: AliasAnaly
 def is_total(access: Access) -> bool:
     """What is written is what was there with a term: iterations that claim to be independent may share it."""
     op = access.op
-    if access.kind != "write":
+    if access.kind != "write" or array.EXCLUSIVE in op.attributes:
         return False
     if isinstance(op, memref.StoreOp):
         place = op.memref, *op.indices
