@@ -17,14 +17,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
 from ..rules import Access, ScalarRule, accesses, is_opaque, is_repeatable, rule_of, writes
+from ..rules.memory import adds_to_place, summands
 from .affine import Affine
-from .alias import AliasAnalysis, if_blocks
+from .alias import AliasAnalysis
 from .carried_cells import Role, cell_of, is_cell, is_outside, roles
 from .dependence import Dependence
 from .footprint import Point, Region
@@ -236,11 +237,7 @@ def is_total(access: Access) -> bool:
     if access.kind != "write" or array.EXCLUSIVE in op.attributes:
         return False
     if isinstance(op, memref.StoreOp):
-        place = op.memref, *op.indices
-        return any(
-            isinstance(s.owner, memref.LoadOp) and (s.owner.memref, *s.owner.indices) == place
-            for s in summands(op.value)
-        )
+        return adds_to_place(op)
     if isinstance(op, array.MapOp):
         outs = zip(op.outs, op.out_kinds, op.yielded, strict=True)
         read = {op.body.block.args[k] for k, m in enumerate(op.ins) if m is access.memref}
@@ -249,29 +246,6 @@ def is_total(access: Access) -> bool:
             for m, kind, value in outs
         )
     return access.memref in rule_of(type(op)).added(op)
-
-
-def summands(value: SSAValue) -> set[SSAValue]:
-    """The value, and what it may be a sum of, under conditions as well."""
-    found, pending = set[SSAValue](), [value]
-    while pending:
-        one = pending.pop()
-        if one in found:
-            continue
-        found.add(one)
-        match one.owner:
-            case arith.AddfOp() | arith.AddiOp() as op:
-                pending += [op.lhs, op.rhs]
-            case arith.SubfOp() | arith.SubiOp() as op:
-                pending.append(op.lhs)
-            case arith.SelectOp() as op:
-                pending += [op.lhs, op.rhs]
-            case scf.IfOp() as op:
-                k = op.results.index(one)
-                pending += [b.last_op.operands[k] for b in if_blocks(op) if b.last_op is not None]
-            case _:
-                pass
-    return found
 
 
 # Claims that do not hold.

@@ -61,6 +61,13 @@ def once_more_under_a_condition(x, k, y):
     return (h * h).sum()
 
 
+def one_of_two_terms(x, k, y):
+    h = np.zeros(4)
+    for i in prange(x.shape[0]):
+        h[k[i] % 4] = h[k[i] % 4] + x[i] * y[i] if x[i] > 0.5 else h[k[i] % 4] - y[i]
+    return (h * h).sum()
+
+
 def read_by_many(x, k, y):
     """What an iteration stores to, no other one touches; but all read the first elements."""
     n = x.shape[0]
@@ -86,7 +93,14 @@ def twice(function: Any, x: Any, k: Any, y: Any) -> list[Any]:
 @pytest.mark.parametrize("run", [pulled, pushed, twice])
 @pytest.mark.parametrize(
     "program",
-    [two_places, two_arrays_at_once, nests, once_more_under_a_condition, read_by_many],
+    [
+        two_places,
+        two_arrays_at_once,
+        nests,
+        once_more_under_a_condition,
+        one_of_two_terms,
+        read_by_many,
+    ],
 )
 def test_sums_are_the_same_each_time(program: Any, run: Any) -> None:
     rng = np.random.default_rng(1)
