@@ -136,8 +136,8 @@ SIMPLIFY: tuple[ModulePass, ...] = (
 )
 
 FOR_THREADS: tuple[ModulePass, ...] = (
-    CheckClaims(),  # after promote-scalars: cells look like dependences
     PrivatizeCells(),  # iterations that share no variable share no save
+    CheckClaims(),  # after promote-scalars and privatize-cells: cells look like dependences
 )
 """What runs at the end of `simplify` with `parallel=True`, and for devices."""
 

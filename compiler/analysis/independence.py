@@ -23,6 +23,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
 from ..rules import Access, ScalarRule, accesses, is_opaque, is_repeatable, rule_of, writes
+from ..rules.memory import adds_to_place, summands
 from .affine import Affine
 from .alias import AliasAnalysis
 from .carried_cells import Role, cell_of, is_cell, is_outside, roles
@@ -95,7 +96,7 @@ class Independence:
                 if any(is_collapsed(a.memref) for a in others) and not has_order(base):
                     return None
                 shared[base] = None
-            elif not is_claimed(loop):
+            elif not is_claimed(loop) or any(map(is_total, others)):
                 return None
         return list(shared)
 
@@ -114,7 +115,9 @@ class Independence:
         if not is_outside(base, loop) or not isinstance(base.type, MemRefType):
             return False
         free = self.fastmath or is_claimed(loop)
-        return all(strip_views(a.memref) is base and is_addition(a, free=free) for a in found)
+        return all(
+            strip_views(a.memref) is base and is_addition(a, self.alias, free=free) for a in found
+        )
 
 
 def has_order(base: SSAValue) -> bool:
@@ -136,16 +139,16 @@ def may_run_in_threads(op: Operation) -> bool:
     return is_scalar or is_repeatable(type(op))
 
 
-def is_addition(access: Access, *, free: bool) -> bool:
+def is_addition(access: Access, alias: AliasAnalysis, *, free: bool) -> bool:
     """The access is half of `a[i] += x`, or an output of a map that adds; `free`: also in primal code."""
     op = access.op
     if isinstance(op, array.MapOp):
         return is_addition_of_map(op, access.memref, free=free)
     if isinstance(op, memref.LoadOp):
-        return addition(op, free=free) is not None
+        return addition(op, free=free, alias=alias) is not None
     if isinstance(op, memref.StoreOp):
         loads = (use.operation for use in op.memref.uses)
-        found = (addition(x, free=free) for x in loads if isinstance(x, memref.LoadOp))
+        found = (addition(x, free=free, alias=alias) for x in loads if isinstance(x, memref.LoadOp))
         return any(one is not None and one.store is op for one in found)
     return access.memref in rule_of(type(op)).added(op)
 
@@ -179,16 +182,19 @@ class Addition:
     store: memref.StoreOp
 
 
-def addition(load: memref.LoadOp, *, free: bool) -> Addition | None:
+def addition(
+    load: memref.LoadOp, *, free: bool, alias: AliasAnalysis | None = None
+) -> Addition | None:
     """What begins with the load: a store puts back what was there plus terms, and nothing is stored between.
 
-    Floating-point numbers are added in any order in adjoints only, or where it is `free`.
+    Floating-point numbers are added in any order in adjoints only, or where it is `free`. With `alias`, what
+    is stored to other arrays does not count: a tangent adds to an array and to its tangent by turns.
     """
     value, totals = added_up(load.res, free=free)
     use = value.get_user_of_unique_use()
     if not totals or not isinstance(use, memref.StoreOp) or value is not use.value:
         return None
-    return Addition(load, totals, use) if is_undisturbed(load, use) else None
+    return Addition(load, totals, use) if is_undisturbed(load, use, alias) else None
 
 
 def added_up(value: SSAValue, *, free: bool) -> tuple[SSAValue, tuple[Total, ...]]:
@@ -209,7 +215,7 @@ def added_up(value: SSAValue, *, free: bool) -> tuple[SSAValue, tuple[Total, ...
     return value, tuple(totals)
 
 
-def is_undisturbed(load: memref.LoadOp, store: memref.StoreOp) -> bool:
+def is_undisturbed(load: memref.LoadOp, store: memref.StoreOp, alias: AliasAnalysis | None) -> bool:
     """Whether the store is to the place of the load, and no other is between them."""
     if load.memref is not store.memref or tuple(load.indices) != tuple(store.indices):
         return False
@@ -217,10 +223,29 @@ def is_undisturbed(load: memref.LoadOp, store: memref.StoreOp) -> bool:
         return False
     op = load.next_op
     while op is not None and op is not store:
-        if op.regions or is_opaque(op) or writes(op):
+        if op.regions or is_opaque(op):
+            return False
+        if any(alias is None or alias.may_alias(w.memref, load.memref) for w in writes(op)):
             return False
         op = op.next_op
     return op is store
+
+
+def is_total(access: Access) -> bool:
+    """What is written is what was there with a term: iterations that claim to be independent may share it."""
+    op = access.op
+    if access.kind != "write" or array.EXCLUSIVE in op.attributes:
+        return False
+    if isinstance(op, memref.StoreOp):
+        return adds_to_place(op)
+    if isinstance(op, array.MapOp):
+        outs = zip(op.outs, op.out_kinds, op.yielded, strict=True)
+        read = {op.body.block.args[k] for k, m in enumerate(op.ins) if m is access.memref}
+        return any(
+            m is access.memref and (kind == "add" or not read.isdisjoint(summands(value)))
+            for m, kind, value in outs
+        )
+    return access.memref in rule_of(type(op)).added(op)
 
 
 # Claims that do not hold.
@@ -257,7 +282,7 @@ def broken_store(loop: array.LoopOp, dependence: Dependence) -> tuple[Operation,
     found = [a for op in always if not is_cell(op.memref) for a in accesses(op)]
     for write in (a for a in found if a.kind == "write"):
         for other in found:
-            sums = is_addition(write, free=True) and is_addition(other, free=True)
+            sums = all(is_addition(a, dependence.alias, free=True) for a in (write, other))
             if not sums and surely_meet(loop, dependence, write, other):
                 word = "stores to" if other.kind == "write" else "reads"
                 return (

@@ -32,7 +32,6 @@ from .kernel_state import (
     Descriptor,
     KernelState,
     lanes_of,
-    memory_type,
     size_of,
     step_type,
     value_type,
@@ -174,7 +173,7 @@ class Chunks:
         element = self.outer.memrefs[cell].element
         match role.name:
             case "private":
-                region.cell(cell, "0" if memory_type(element)[0] == "i" else "0.0")
+                region.cell(cell, "zeroinitializer")
             case "reduction":
                 assert role.kind is not None
                 region.cell(cell, stored(identity(role.kind, element)))

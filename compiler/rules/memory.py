@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from xdsl.dialects import arith, memref, vector
+from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import MemRefType, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -105,15 +105,47 @@ class Store(Rule[memref.StoreOp]):
 
 def is_exclusive(op: memref.StoreOp) -> bool:
     """What one iteration of a claimed loop stores to, no other one touches: not a sum of several."""
-    total = op.value.owner
-    terms = total.operands if isinstance(total, arith.AddfOp | arith.SubfOp) else ()
-    loads = (t.owner for t in terms)
-    if any(isinstance(load, memref.LoadOp) and is_same_place(load, op) for load in loads):
+    if adds_to_place(op):
         return False
     parent = op.parent_op()
     while parent is not None and array.CLAIMED not in parent.attributes:
         parent = parent.parent_op()
     return parent is not None and bool(op.indices)
+
+
+def adds_to_place(op: memref.StoreOp) -> bool:
+    """What is stored is what was there with terms, as far as can be seen."""
+    loads = (s.owner for s in summands(op.value))
+    return any(
+        isinstance(load, memref.LoadOp)
+        and load.memref is op.memref
+        and all(map(may_be_same_number, load.indices, op.indices))
+        for load in loads
+    )
+
+
+def summands(value: SSAValue) -> set[SSAValue]:
+    """The value, and what it may be a sum of, under conditions as well."""
+    found, pending = set[SSAValue](), [value]
+    while pending:
+        one = pending.pop()
+        if one in found:
+            continue
+        found.add(one)
+        match one.owner:
+            case arith.AddfOp() | arith.AddiOp() as op:
+                pending += [op.lhs, op.rhs]
+            case arith.SubfOp() | arith.SubiOp() as op:
+                pending += [op.lhs, op.rhs]
+            case arith.SelectOp() as op:
+                pending += [op.lhs, op.rhs]
+            case scf.IfOp() as op:
+                ends = (region.block.last_op for region in op.regions if region.blocks)
+                k = op.results.index(one)
+                pending += [end.operands[k] for end in ends if end is not None]
+            case _:
+                pass
+    return found
 
 
 def stores_to(array_: SSAValue) -> Iterator[memref.StoreOp]:
@@ -125,6 +157,21 @@ def stores_to(array_: SSAValue) -> Iterator[memref.StoreOp]:
 
 def is_same_place(a: memref.LoadOp, b: memref.StoreOp) -> bool:
     return a.memref is b.memref and tuple(a.indices) == tuple(b.indices)
+
+
+def may_be_same_number(a: SSAValue, b: SSAValue) -> bool:
+    """Whether the two are computed alike, whatever is stored meanwhile: each branch of an `if` does so again,
+    with a check or without."""
+    x, y = a.owner, b.owner
+    if isinstance(x, array.IndexOp):
+        return may_be_same_number(x.index, b)
+    if isinstance(y, array.IndexOp):
+        return may_be_same_number(a, y.index)
+    if a is b or not isinstance(x, Operation) or not isinstance(y, Operation):
+        return a is b
+    shape = (x.name, x.attributes, x.properties, len(x.operands), len(x.regions))
+    alike = shape == (y.name, y.attributes, y.properties, len(y.operands), 0)
+    return alike and all(map(may_be_same_number, x.operands, y.operands))
 
 
 class Alloc(LeavesNothing):

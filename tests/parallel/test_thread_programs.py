@@ -173,6 +173,19 @@ def matrices(x, k, y):
     return y.sum()
 
 
+@regions(primal=1, gradient=1)
+def inner_sums(x, k, y):
+    """A variable that only the inner loop sets is each iteration's own, though it may have none."""
+    a = x[:25].reshape(5, 5)
+    for i in prange(5):
+        for j in range(5):
+            t = 0.0
+            for m in range(5):
+                t += a[i, m] * a[m, j]
+            y[5 * i + j] = t + np.dot(a[i], a[j])
+    return y.sum()
+
+
 @regions(primal=1, gradient=4)
 def stencil(x, k, y):
     for _ in range(3):
@@ -269,6 +282,21 @@ def test_sums_that_chunks_have_of_their_own(program: Any, order: Any) -> None:
             results += [function.grad(u, k, np.zeros(len(k)), wrt="u") for _ in range(9)]
     for found in results[1:]:
         np.testing.assert_allclose(found, results[0], rtol=1e-11)
+
+
+@pytest.mark.parametrize("batch", [3, 8])
+def test_variables_of_several_tangents(batch: int) -> None:
+    """What the last iteration leaves, and sums: each number is a vector."""
+    x, k, y = start()
+    dx = np.cos(np.arange(batch * SIZE)).reshape(batch, SIZE)
+    found: list[Any] = []
+    for threads in (False, True):
+        function = mutad.compile(counted, grad=True, parallel=threads, cache=False, opt=0)
+        tangents = {"x": dx.copy(), "y": np.zeros((batch, SIZE))}
+        found.append(function.jvp(x.copy(), k, y.copy(), tangents=tangents, batch=batch))
+        found[-1] = [*found[-1], *tangents.values()]
+        assert (RUN in function.inspect("llvm")) == threads
+    assert_all(np.testing.assert_allclose, found[1], found[0], rtol=1e-13)
 
 
 @pytest.mark.parametrize("seed", [1, 25, 40, 303])
