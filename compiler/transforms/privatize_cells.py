@@ -47,7 +47,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import array
-from ..analysis.carried_cells import entered, roles
+from ..analysis.carried_cells import condition_of, entered, roles
 from .memory_effects import functions
 
 
@@ -68,14 +68,33 @@ class PrivatizeCells(ModulePass):
 
 
 def own_cells(loop: array.LoopOp) -> list[SSAValue]:
-    """The cells in which each iteration has its own value, or perhaps none, of which it reads none then."""
+    """The cells in which each iteration has its own value.
+
+    What the condition of a `while` computes it may have none of, where the `while` stands in a branch; it
+    reads none then. (Of other cells that would change the order of sums within a budget.)
+    """
     counted = loop.condition_block is None
     return [
         cell
         for cell, role in roles(loop).items()
         if role.name == "private"
-        or (counted and role.name == "carried" and not entered(loop.body.block, cell)[0])
+        or (
+            counted
+            and role.name == "carried"
+            and any(map(is_in_condition, uses_of(cell)))
+            and not entered(loop.body.block, cell)[0]
+        )
     ]
+
+
+def is_in_condition(op: Operation) -> bool:
+    """Whether an op is in the condition of a `while`."""
+    block: Block | None = op.parent
+    while block is not None and (parent := block.parent_op()) is not None:
+        if block is condition_of(parent):
+            return True
+        block = parent.parent
+    return False
 
 
 def uses_of(cell: SSAValue) -> Iterator[Operation]:

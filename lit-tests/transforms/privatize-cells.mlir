@@ -119,10 +119,36 @@ func.func @of_an_iteration_whose_while_stores_in_its_condition(%x : memref<?xf64
   func.return
 }
 
-// CHECK-LABEL: @of_a_branch_that_stores_before_it_reads
+// CHECK-LABEL: @of_a_branch_whose_while_stores_in_its_condition
 // CHECK:         array.loop %i to %n do {
 // CHECK-NEXT:      %s = memref.alloca()
-func.func @of_a_branch_that_stores_before_it_reads(%x : memref<?xf64>, %n : index, %c : i1) {
+func.func @of_a_branch_whose_while_stores_in_its_condition(%x : memref<?xf64>, %n : index, %c : i1) {
+  %one = arith.constant 1.0 : f64
+  %s = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    scf.if %c {
+      %inner = array.loop %j while {
+      ^bb0(%k : index):
+        %a = memref.load %x[%i] : memref<?xf64>
+        memref.store %a, %s[] : memref<f64>
+        %b = memref.load %s[] : memref<f64>
+        %go = arith.cmpf olt, %b, %one : f64
+        array.condition %go
+      } do {
+        %c2 = memref.load %s[] : memref<f64>
+        memref.store %c2, %x[%j] : memref<?xf64>
+        array.yield
+      }
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_where_a_branch_stores_before_it_reads
+// CHECK:         %s = memref.alloca()
+// CHECK-NEXT:    array.loop
+func.func @kept_where_a_branch_stores_before_it_reads(%x : memref<?xf64>, %n : index, %c : i1) {
   %s = memref.alloca() : memref<f64>
   %trips = array.loop %i to %n do {
     scf.if %c {
