@@ -23,7 +23,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
 from ..rules import Access, ScalarRule, accesses, is_opaque, is_repeatable, rule_of, writes
-from ..rules.memory import adds_to_place, summands
+from ..rules.memory import adds_to_place, may_be_same_number, summands
 from .affine import Affine
 from .alias import AliasAnalysis
 from .carried_cells import Role, cell_of, is_cell, is_outside, roles
@@ -96,7 +96,9 @@ class Independence:
                 if any(is_collapsed(a.memref) for a in others) and not has_order(base):
                     return None
                 shared[base] = None
-            elif not is_claimed(loop) or any(map(is_total, others)):
+            elif (
+                not is_claimed(loop) or any(map(is_total, others)) or is_update(loop, write, others)
+            ):
                 return None
         return list(shared)
 
@@ -246,6 +248,24 @@ def is_total(access: Access) -> bool:
             for m, kind, value in outs
         )
     return access.memref in rule_of(type(op)).added(op)
+
+
+def is_update(loop: array.LoopOp, write: Access, others: Sequence[Access]) -> bool:
+    """A map stores to a row that the iteration reads: perhaps a total, by way of a temporary."""
+    if not isinstance(write.op, array.MapOp) or array.EXCLUSIVE in write.op.attributes:
+        return False
+    rows = views_in(loop, write.memref)
+    read = [view for a in others if a.kind == "read" for view in views_in(loop, a.memref)]
+    return any(may_be_same_number(one, row) for one in read for row in rows)
+
+
+def views_in(loop: array.LoopOp, value: SSAValue) -> list[SSAValue]:
+    """The view, and those that it is one of, as far as the loop takes them."""
+    found: list[SSAValue] = []
+    while isinstance(value.owner, array.ViewOp) and not is_outside(value, loop):
+        found.append(value)
+        value = value.owner.source
+    return found
 
 
 # Claims that do not hold.

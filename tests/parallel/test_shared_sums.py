@@ -68,6 +68,13 @@ def one_of_two_terms(x, k, y):
     return (h * h).sum()
 
 
+def rows_by_way_of_temporaries(x, k, y):
+    h = np.zeros((2, 3))
+    for i in prange(x.shape[0]):
+        h[k[i] % 2] += x[i] * y[i] * np.arange(1.0, h.shape[1] + 1)
+    return (h * h).sum()
+
+
 def read_by_many(x, k, y):
     """What an iteration stores to, no other one touches; but all read the first elements."""
     n = x.shape[0]
@@ -99,6 +106,7 @@ def twice(function: Any, x: Any, k: Any, y: Any) -> list[Any]:
         nests,
         once_more_under_a_condition,
         one_of_two_terms,
+        rows_by_way_of_temporaries,
         read_by_many,
     ],
 )
