@@ -139,9 +139,10 @@ After::
       func.return
     }
 
-`collect_products` collects those of a loop that does what the steps do (`step_models`). Of that loop the
-blocks are taken apart into steps again. Kept: functions of which the gradient without a budget collects other
-products, and those with products of all steps at once, or of vectors that differ in length.
+`collect_products` collects those of a loop that does what the steps do (`step_models`), with nests that are
+products. Of that loop the blocks are taken apart into steps again. Kept: functions of which the gradient
+without a budget collects other products, and those with products of all steps at once, or of vectors that
+differ in length.
 """
 
 from __future__ import annotations
@@ -165,6 +166,7 @@ from ..rules.table import index_constant
 from .collect_products import collected
 from .product_blocks import BLOCK
 from .product_stacks import stacks_of
+from .raise_products import nests_in
 from .step_models import Model, is_plain
 
 
@@ -193,7 +195,9 @@ def collect(module: ModuleOp, steps: activation.ReverseStepsOp, fastmath: bool) 
     none = ArrayAttr[Attribute]([])
     if any(f.attributes.get("overlaps") != none for f in (forward, backward)):
         return
-    if not any(isinstance(op, array.MatmulOp) for op in backward.walk()):
+    if not any(nests_in(backward)) and not any(
+        isinstance(op, array.MatmulOp) for op in backward.walk()
+    ):
         return
     for merged in (True, False):
         model = Model(steps, forward, backward)
@@ -371,9 +375,12 @@ class Apart:
         for op in model.loop.body.block.ops:
             if isinstance(op, array.YieldOp) or op in model.own:
                 continue
-            if not can_be_copied(op, values):
+            if (known := extents.find(op, values, into)) is not None:
+                values[op.results[0]] = known
+            elif can_be_copied(op, values):
+                into.add_op(op.clone(values))
+            else:
                 return None
-            into.add_op(op.clone(values))
         assert model.loop.count is not None
         length = values[model.loop.count]
         ends = arith.SubiOp(length, one.result)

@@ -54,8 +54,8 @@ def raised(loop: array.LoopOp, dependence: Dependence, fastmath: bool) -> list[a
     return found
 
 
-def nests_in(loop: array.LoopOp) -> Iterator[array.LoopOp]:
-    """The nests directly in the loop that look like products: one loop, or map, and scalar code in each."""
+def nests_in(loop: array.LoopOp | func.FuncOp) -> Iterator[array.LoopOp]:
+    """The nests directly in it that look like products: one loop, or map, and scalar code in each."""
     for op in loop.body.block.ops:
         if isinstance(op, array.LoopOp) and is_plain(op) and inner_of(op) is not None:
             yield op

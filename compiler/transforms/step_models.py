@@ -126,7 +126,7 @@ class Model:
             return self.put(memref.AllocaOp.get(type_.element_type, shape=[]))
         cell = memref.AllocaOp.get(IndexType(), shape=[])
         extent = self.put(memref.LoadOp.get(self.put(cell), []))
-        extents = [extent for n in type_.get_shape() if n == -1]
+        extents = [extent] * type_.get_num_dims()
         made = self.put(array.AllocOp(extents, type_.element_type))
         return made if made.type == type_ else self.put(memref.CastOp.get(made, type_))
 

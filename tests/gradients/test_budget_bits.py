@@ -281,6 +281,27 @@ def a_tenth_more(a: Array, x: Array, index: Array, steps: int) -> float:
     return s
 
 
+def weighed_pairs(a: Array, x: Array, steps: int) -> float:
+    """A nest whose adjoint is products: of one matrix, and of all steps of a block."""
+    for _ in range(steps):
+        s = 0.5
+        for i in range(x.size):
+            for j in range(x.size):
+                s += a[i, j] * x[i] * x[j]
+        x *= 0.1 * np.sin(s) + 0.5
+    return x.sum()
+
+
+def weighed_pairs_in_a_chain(a: Array, x: Array, steps: int) -> float:
+    s = 0.5
+    for _ in range(steps):
+        for i in range(x.size):
+            for j in range(x.size):
+                s += a[i, j] * x[j] * x[i]
+        x *= 0.1 * np.sin(s) + 0.5
+    return s
+
+
 def every_second(a: Array) -> Array:
     view = np.zeros([2 * n for n in a.shape])[tuple(slice(None, None, 2) for _ in a.shape)]
     view[...] = a
@@ -367,6 +388,18 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
         a_tenth_more,
         (RANDOM.uniform(-0.9, 0.9, (41, 41)), RANDOM.normal(size=41), RANDOM.permutation(41), 6),
         ("a", "x"),
+    ),
+    *(
+        (
+            function,
+            (RANDOM.uniform(0.1, 0.9, (31, 31)) / 9, RANDOM.uniform(0.1, 0.9, 31), steps),
+            ("a", "x"),
+        )
+        for function, steps in (
+            (weighed_pairs, 7),
+            (weighed_pairs, 40),
+            (weighed_pairs_in_a_chain, 7),
+        )
     ),
     (a_number_twice, (every_second(RANDOM.uniform(-0.9, 0.9, (41, 41))), 0.7, 6), ("k",)),
     *(
