@@ -321,7 +321,7 @@ class CalledValues(EntryValues):
         self.passed, self.caller = passed, caller
 
     def _compute(self, value: SSAValue) -> SSAValue:
-        if value in self.passed and isinstance(value.type, IndexType):
+        if value in self.passed and not isinstance(value.type, MemRefType):
             return self.caller.of(self.passed[value])
         return super()._compute(value)
 

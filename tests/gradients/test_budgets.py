@@ -168,6 +168,28 @@ def test_steps_that_save_as_many_elements_as_a_mask_has_have_no_budget() -> None
         compiled(selecting, "1MB").grad(np.full(3, 0.9), 4)
 
 
+def solved_in_a_part(k, b, free, steps):
+    """The number of elements is counted before the loop over the steps."""
+    dof = np.flatnonzero(free)
+    x = np.zeros(b.size)
+    for _ in range(steps):
+        r = b[dof] * (1.0 + x[dof])
+        part = k[np.ix_(dof, dof)]
+        for _ in range(8):
+            r *= np.sin(part @ r)
+        x[dof] += r
+    return (x * x).sum()
+
+
+def test_inner_loops_work_on_as_many_elements_as_a_mask_has() -> None:
+    k, free = np.linspace(0.2, 0.9, 25).reshape(5, 5), np.array([True, True, False, True, True])
+    arguments, wrt = (k, np.linspace(0.3, 0.8, 5), free, 5), ("k", "b")
+    least, found = least_of(solved_in_a_part, arguments, wrt)
+    without = compiled(solved_in_a_part, None)
+    assert found == outcome(without, arguments, wrt)
+    assert least < without.explain(*arguments, wrt=wrt, run=True).saved_bytes
+
+
 def swapped_in_a_branch(a, b):
     """The loop carries arrays that the branch has made."""
     if a[0] > 0.1:
