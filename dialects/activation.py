@@ -43,6 +43,9 @@ CHECKPOINTED, OVERWRITTEN, FLAG, FOLLOWED = "checkpointed", "overwritten", "flag
 """The attributes of a loop whose steps may be run again: the budget in bytes, the arguments whose arrays the
 function writes later, the argument that says whether the loop goes on, and that other such loops follow."""
 
+FLOWS = "flows"
+"""The attribute of a call of a step: pairs of arguments, of which a derivative flows from one to the other."""
+
 LONGEST = "longest"
 """The attribute of gradients for tapes of at most so many bytes, and of those beside them for longer ones,
 which are `CHECKPOINTED`."""

@@ -207,6 +207,18 @@ def detached(block: Block) -> list[Operation]:
 # --- The function -----------------------------------------------------------------------------
 
 
+def flows_of(step: func.FuncOp) -> list[int]:
+    """Pairs of arguments, one behind the other: what is in the second depends on the first."""
+    arguments, activity = step.body.block.args, Activity(step, AliasAnalysis(step), [])
+    return [
+        index
+        for k, argument in enumerate(arguments)
+        for other in activity.depending_on(argument, arguments)
+        if other != k
+        for index in (k, other)
+    ]
+
+
 class Outline:
     """Makes the body of one loop a function."""
 
@@ -280,6 +292,7 @@ class Outline:
             and ((inner and rank_of(a) == 0) or not self.alias.roots(a).isdisjoint(later))
         ]
         loop.attributes[activation.OVERWRITTEN] = DenseArrayBase.from_list(i64, overwritten)
+        call.attributes[activation.FLOWS] = DenseArrayBase.from_list(i64, flows_of(step))
         writes = [k.value.data - 1 for k in call.writes or ()]
         changing = [k + 1 for k in activation.in_turns(writes, moves_of(loop))]
         step.attributes[activation.CHANGING] = DenseArrayBase.from_list(i64, changing)

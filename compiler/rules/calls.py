@@ -119,7 +119,12 @@ class ActivationCall(Rule[activation.CallOp]):
 
     def flows(self, op: activation.CallOp) -> Iterator[Flow]:
         """Into what forward functions keep, and out of it into what backward functions make."""
-        yield from super().flows(op)
+        pairs = op.attributes.get(activation.FLOWS)
+        if isinstance(pairs, DenseArrayBase):
+            numbers = iter(pairs.get_values())
+            yield from ((op.arguments[s], op.arguments[t]) for s, t in zip(numbers, numbers))
+        else:
+            yield from super().flows(op)
         if op.keeps_record:
             for source in self.sources(op):
                 yield source, op.record
