@@ -54,9 +54,9 @@ RECORDS, REVERSED_TWICE = "records", "reversed_twice"
 """The attributes of a function that is given several records, how many of its first arguments each of them
 holds, and of those that the adjoint of a gradient function calls."""
 
-CHANGING, LIVE = "changing", "live"
-"""Of its body's function, the arguments whose arrays some step may write, and those of which a step may read
-what it finds."""
+CHANGING, LIVE, COPIED = "changing", "live", "copied"
+"""Of its body's function, the arguments whose arrays some step may write, those of which a step may read what
+it finds, and those that are contiguous copies, though their types do not say so."""
 
 
 @irdl_op_definition

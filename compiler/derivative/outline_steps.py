@@ -61,7 +61,7 @@ from .available_values import is_inside
 from .primal_values import computed_again
 from .segments import value_block
 from .split import is_integer_code
-from .steps import can_be_copied, moves_of
+from .steps import can_be_copied, is_of_any_strides, moves_of
 
 
 def arrays_of(loop: array.LoopOp, alias: AliasAnalysis) -> list[SSAValue]:
@@ -296,6 +296,13 @@ class Outline:
         writes = [k.value.data - 1 for k in call.writes or ()]
         changing = [k + 1 for k in activation.in_turns(writes, moves_of(loop))]
         step.attributes[activation.CHANGING] = DenseArrayBase.from_list(i64, changing)
+        copied = [
+            k + 1
+            for k in overwritten
+            if k + 1 not in changing and is_of_any_strides(self.operands[k + 1].type)
+        ]
+        if copied:
+            step.attributes[activation.COPIED] = DenseArrayBase.from_list(i64, copied)
         found = [k for k, a in enumerate(self.operands) if a in live]
         step.attributes[activation.LIVE] = DenseArrayBase.from_list(i64, found)
 

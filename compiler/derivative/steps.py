@@ -177,6 +177,13 @@ def can_be_copied(type_: MemRefType[Attribute]) -> bool:
     return array.is_contiguous(type_) or known in ([], [1])
 
 
+def is_of_any_strides(type_: Attribute) -> bool:
+    """Whether it is an array of which the type does not say how it lies: a copy lies in rows."""
+    if not isinstance(type_, MemRefType) or not type_.get_num_dims():
+        return False
+    return all(stride is None for stride in array.strides_of(type_))
+
+
 def order_of_copy(type_: MemRefType[Attribute]) -> list[int]:
     """The axes of the memory of a copy that is laid out as the type says: the one with stride 1 last."""
     assert can_be_copied(type_)
