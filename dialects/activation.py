@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DenseArrayBase,
     IndexType,
     IntegerAttr,
     MemRefType,
@@ -44,7 +45,8 @@ CHECKPOINTED, OVERWRITTEN, FLAG, FOLLOWED = "checkpointed", "overwritten", "flag
 function writes later, the argument that says whether the loop goes on, and that other such loops follow."""
 
 FLOWS = "flows"
-"""The attribute of a call of a step: pairs of arguments, of which a derivative flows from one to the other."""
+"""The attribute of what runs a step: pairs of its arguments, from the first of which a derivative flows to the
+second."""
 
 LONGEST = "longest"
 """The attribute of gradients for tapes of at most so many bytes, and of those beside them for longer ones,
@@ -377,6 +379,15 @@ def properties_of(
         "writes": numbers(writes),
         "live": numbers(live),
     }
+
+
+def flows(op: Operation) -> list[tuple[int, int]] | None:
+    """From which argument of a step to which a derivative flows; None where nothing is known."""
+    pairs = op.attributes.get(FLOWS)
+    if not isinstance(pairs, DenseArrayBase):
+        return None
+    numbers = [int(k) for k in pairs.get_values()]
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 def in_turns(listed: Sequence[int], moves: Sequence[int]) -> list[int]:

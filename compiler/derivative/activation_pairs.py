@@ -37,7 +37,6 @@ from .reverse import ReverseSweep, only_function
 from .split import CLEANING, Split
 from .versions import GROWABLE_ARGUMENTS
 
-
 TAKING = (*USING, array.MatmulOp)
 """What may be done with a copy of which the type is another."""
 

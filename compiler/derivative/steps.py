@@ -102,6 +102,8 @@ class RunSteps:
             budget, None if flag is None else flag.value.data,
             followed=activation.FOLLOWED in loop.attributes,
         )  # fmt: skip
+        if activation.FLOWS in call.attributes:
+            steps.attributes[activation.FLOWS] = call.attributes[activation.FLOWS]
         add(steps)
         values[loop.trips] = steps.trips if flag is not None else count
         self.bind_results(values, values[loop.trips])
