@@ -45,8 +45,8 @@ CHECKPOINTED, OVERWRITTEN, FLAG, FOLLOWED = "checkpointed", "overwritten", "flag
 function writes later, the argument that says whether the loop goes on, and that other such loops follow."""
 
 FLOWS = "flows"
-"""The attribute of what runs a step: pairs of its arguments, from the first of which a derivative flows to the
-second."""
+"""The attribute of what runs a step: pairs of its arguments, of which a derivative flows from the first to
+the second."""
 
 LONGEST = "longest"
 """The attribute of gradients for tapes of at most so many bytes, and of those beside them for longer ones,
