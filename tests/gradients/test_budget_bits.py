@@ -292,6 +292,17 @@ def weights_decay(a: Array, x: Array, steps: int) -> float:
     return s
 
 
+def squares_decay(a: Array, x: Array, steps: int) -> float:
+    """Sums along rows of what is computed of such a matrix."""
+    h, s = x * 1.0, 0.0
+    for _ in range(steps):
+        for _ in range(5):
+            h = np.tanh((np.sin(a) * a * h).sum(axis=1) + x * h * (a * a.T).sum(axis=0))
+        s += (h * h).sum()
+        a *= 0.99
+    return s
+
+
 def every_second(a: Array) -> Array:
     view = np.zeros([2 * n for n in a.shape])[tuple(slice(None, None, 2) for _ in a.shape)]
     view[...] = a
@@ -401,6 +412,8 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
             (weighed_rows, transposed),
             (weights_decay, every_second),
             (weights_decay, upside_down),
+            (weights_decay, transposed),
+            (squares_decay, transposed),
         )
     ),
 ]
