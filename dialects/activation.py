@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DenseArrayBase,
     IndexType,
     IntegerAttr,
     MemRefType,
@@ -43,6 +44,10 @@ CHECKPOINTED, OVERWRITTEN, FLAG, FOLLOWED = "checkpointed", "overwritten", "flag
 """The attributes of a loop whose steps may be run again: the budget in bytes, the arguments whose arrays the
 function writes later, the argument that says whether the loop goes on, and that other such loops follow."""
 
+FLOWS = "flows"
+"""The attribute of what runs a step: pairs of its arguments, of which a derivative flows from the first to
+the second."""
+
 LONGEST = "longest"
 """The attribute of gradients for tapes of at most so many bytes, and of those beside them for longer ones,
 which are `CHECKPOINTED`."""
@@ -51,9 +56,9 @@ RECORDS, REVERSED_TWICE = "records", "reversed_twice"
 """The attributes of a function that is given several records, how many of its first arguments each of them
 holds, and of those that the adjoint of a gradient function calls."""
 
-CHANGING, LIVE = "changing", "live"
-"""Of its body's function, the arguments whose arrays some step may write, and those of which a step may read
-what it finds."""
+CHANGING, LIVE, COPIED = "changing", "live", "copied"
+"""Of its body's function, the arguments whose arrays some step may write, those of which a step may read what
+it finds, and those that are contiguous copies, though their types do not say so."""
 
 
 @irdl_op_definition
@@ -374,6 +379,15 @@ def properties_of(
         "writes": numbers(writes),
         "live": numbers(live),
     }
+
+
+def flows(op: Operation) -> list[tuple[int, int]] | None:
+    """From which argument of a step to which a derivative flows; None where nothing is known."""
+    pairs = op.attributes.get(FLOWS)
+    if not isinstance(pairs, DenseArrayBase):
+        return None
+    numbers = [int(k) for k in pairs.get_values()]
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 def in_turns(listed: Sequence[int], moves: Sequence[int]) -> list[int]:

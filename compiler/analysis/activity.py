@@ -13,7 +13,7 @@ share memory are active together, for their shadows must exist together.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 
 from xdsl.dialects import func
@@ -94,6 +94,11 @@ class Activity:
     def moves(self, value: SSAValue) -> bool:
         """Active, with a tangent of its own: the record of an activation has none, what is in it has."""
         return is_float(value) and self.active(value)
+
+    def depending_on(self, value: SSAValue, others: Sequence[SSAValue]) -> list[int]:
+        """Which of the others depend on the float, or on what is in the memref on entry."""
+        reached = self._spread([value], self._forward)
+        return [k for k, other in enumerate(others) if not reached.isdisjoint(self._nodes(other))]
 
     def may_alias(self, a: SSAValue, b: SSAValue) -> bool:
         """Whether two memrefs may share an element."""

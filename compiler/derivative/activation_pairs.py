@@ -11,6 +11,7 @@ from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import (
     AnyFloat,
+    DenseArrayBase,
     FloatAttr,
     IntegerAttr,
     MemRefType,
@@ -22,11 +23,12 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 from xdsl.rewriter import Rewriter
 
-from ...dialects import activation, ad
+from ...dialects import activation, ad, array
 from ..analysis.activity import Activity
 from ..rules.calls import SIGNATURE, has_derivative_function
 from ..rules.routines import without_rules
-from .activations import RECORDED, Activities, stable_arguments
+from ..transforms.saved_steps import USING, namings, rename
+from .activations import RECORDED, Activities, count_in_record, stable_arguments
 from .copied_operands import copy_operands
 from .function_attributes import inherit_locations
 from .planner import make_plan
@@ -34,6 +36,9 @@ from .record_cotangents import TwiceReversed, add_to_cotangents, keep_cotangents
 from .reverse import ReverseSweep, only_function
 from .split import CLEANING, Split
 from .versions import GROWABLE_ARGUMENTS
+
+TAKING = (*USING, array.MatmulOp)
+"""What may be done with a copy of which the type is another."""
 
 
 def activation_pairs(
@@ -58,6 +63,7 @@ def activation_pairs(
             if copy_operands(function, activity):
                 activity = activities.renewed(name)
             forward, backward = pair_of(function, activity, saves, lanes)
+            tell_copies(forward, backward)
             if "kept" in function.attributes:
                 layout = records[name.removesuffix(activation.BACKWARD) + activation.FORWARD]
                 add_to_cotangents(function, activity, forward, backward, layout)
@@ -114,6 +120,35 @@ def pair_of(
         made.sym_visibility = StringAttr("private")
         made.attributes["chained"] = UnitAttr()
     return forward, backward
+
+
+def tell_copies(forward: func.FuncOp, backward: func.FuncOp) -> None:
+    """Let the types of arguments that are copies say that they are contiguous, where steps run backwards.
+
+    A gradient that runs no step again has these contents on a tape: products and sums have the same order.
+    """
+    last, copied = forward.body.block.last_op, forward.attributes.get(activation.COPIED)
+    if not isinstance(copied, DenseArrayBase):
+        return
+    assert isinstance(last, func.ReturnOp)
+    arguments = [forward.body.block.args[int(k)] for k in copied.get_values()]
+    first = len(last.operands) - count_in_record(forward, "keeps")
+    for index, value in enumerate(last.operands[first:]):
+        given = backward.body.block.args[index]
+        if value not in arguments or not all(isinstance(op, TAKING) for op, _ in namings(given)):
+            continue
+        type_ = cast("MemRefType[Attribute]", value.type)
+        told = memref.CastOp.get(value, array.contiguous(type_.element_type, type_.get_shape()))
+        told.location, told.dest.name_hint = last.location, value.name_hint
+        forward.body.block.insert_op_before(told, last)
+        last.operands[first + index] = told.dest
+        fresh = backward.body.block.insert_arg(told.dest.type, index)
+        fresh.name_hint = given.name_hint
+        for view in reversed(rename(given, fresh)):
+            Rewriter.erase_op(view)
+        backward.body.block.erase_arg(given)
+    backward.update_function_type()
+    forward.update_function_type()
 
 
 def keep_in_cells(gradient: func.FuncOp) -> None:

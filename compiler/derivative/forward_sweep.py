@@ -40,7 +40,7 @@ from ..rules.table import index_constant
 from . import bits
 from .overwritten import Overwritten
 from .plan import Plan, Save, Saved, hint_of
-from .segments import is_inside, is_recomputable
+from .segments import as_it_lies, is_inside, is_recomputable
 from .steps import Running, RunSteps, call_of
 from .versions import Version
 
@@ -184,6 +184,8 @@ class ForwardSweep:
         else:
             segment = emitter(target, save.at)(ad.PushOp(self.tapes[save], counts, save.stored))
         segment.name_hint = f"{hint_of(save)}_saved"
+        if save.segment.turned:
+            segment = as_it_lies(segment, emitter(target, save.at))
         self.segments[save] = segment
 
     def _sizes(self, save: Save, target: Block) -> list[SSAValue]:

@@ -61,7 +61,7 @@ from .available_values import is_inside
 from .primal_values import computed_again
 from .segments import value_block
 from .split import is_integer_code
-from .steps import can_be_copied, moves_of
+from .steps import can_be_copied, is_of_any_strides, moves_of
 
 
 def arrays_of(loop: array.LoopOp, alias: AliasAnalysis) -> list[SSAValue]:
@@ -207,6 +207,18 @@ def detached(block: Block) -> list[Operation]:
 # --- The function -----------------------------------------------------------------------------
 
 
+def flows_of(step: func.FuncOp) -> list[int]:
+    """Pairs of arguments, one behind the other: what is in the second depends on the first."""
+    arguments, activity = step.body.block.args, Activity(step, AliasAnalysis(step), [])
+    return [
+        index
+        for k, argument in enumerate(arguments)
+        for other in activity.depending_on(argument, arguments)
+        if other != k
+        for index in (k, other)
+    ]
+
+
 class Outline:
     """Makes the body of one loop a function."""
 
@@ -280,9 +292,17 @@ class Outline:
             and ((inner and rank_of(a) == 0) or not self.alias.roots(a).isdisjoint(later))
         ]
         loop.attributes[activation.OVERWRITTEN] = DenseArrayBase.from_list(i64, overwritten)
+        call.attributes[activation.FLOWS] = DenseArrayBase.from_list(i64, flows_of(step))
         writes = [k.value.data - 1 for k in call.writes or ()]
         changing = [k + 1 for k in activation.in_turns(writes, moves_of(loop))]
         step.attributes[activation.CHANGING] = DenseArrayBase.from_list(i64, changing)
+        copied = [
+            k + 1
+            for k in overwritten
+            if k + 1 not in changing and is_of_any_strides(self.operands[k + 1].type)
+        ]
+        if copied:
+            step.attributes[activation.COPIED] = DenseArrayBase.from_list(i64, copied)
         found = [k for k, a in enumerate(self.operands) if a in live]
         step.attributes[activation.LIVE] = DenseArrayBase.from_list(i64, found)
 

@@ -9,10 +9,12 @@ a function. So a temporary of a few functions is filled again, and a sum of many
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import cast
 
 from xdsl.dialects import arith, math, memref
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
@@ -33,6 +35,7 @@ from .segments import (
     extents_of_base,
     extents_of_part,
     is_recomputable,
+    lies_by_columns,
     rectangular,
     value_block,
 )
@@ -62,6 +65,21 @@ TAPE_IN_CACHE = 8 * 2**20
 """Bytes, nominally: a tape over two unknown extents stays in the cache, one over three does not."""
 
 DIVIDING = (arith.DivfOp, math.SqrtOp)
+
+
+def memory_of(
+    node: SSAValue | Contents | Version | Overwritten, at: Operation
+) -> Sequence[SSAValue]:
+    """The memory whose contents are saved, or what a map reads that computes what is saved."""
+    match node:
+        case Version():
+            return [node.base]
+        case Overwritten():
+            return [node.target]
+        case Contents():
+            return [node.memref]
+        case _:
+            return at.ins if isinstance(at, array.MapOp) else []
 
 
 class Prices:
@@ -103,7 +121,8 @@ class Prices:
             unchanging = self.invariance.loops(node)
         loops, push_before = rectangular(at, own, unchanging)
         unsaved = ((0, 0),) * len(loops) if margins is None else margins
-        return Segment(element, loops, push_before, unsaved, own, is_scalar, of_map)
+        turned = element != i1 and any(map(lies_by_columns, memory_of(node, at)))
+        return Segment(element, loops, push_before, unsaved, own, is_scalar, of_map, turned=turned)
 
     def of_segment(self, segment: Segment) -> float:
         """Its bytes, each time that it is pushed."""

@@ -129,7 +129,9 @@ class ReplaySweep(ForwardSweep):
             return None
         base, own = strip_views(part), save.segment.own
         state = self.replay.states.get(base)
-        if state is None or state.segment.by_columns or not is_along(part, base):
+        if state is None or state.segment.by_columns or save.segment.turned:
+            return None
+        if not is_along(part, base):
             return None
         sizes = [extent(n.base, n.axis) if isinstance(n, ArrayExtent) else affine(n) for n in own]
         return base if sizes == [extent(part, axis) for axis in range(rank_of(base))] else None

@@ -171,7 +171,8 @@ class Finder:
 
     def _own_saves(self, save: Save) -> OwnSaves | None:
         """What each iteration saves in place of a tape."""
-        return own_saves(save, self._readers, self.graph, self.loop)
+        own = own_saves(save, self._readers, self.graph, self.loop)
+        return None if own is None or any(one.segment.turned for one in own.every) else own
 
     def _state(self, base: SSAValue, save: Save) -> Save:
         """What is kept of an array: its contents at the beginning of every so many-th iteration."""

@@ -17,6 +17,7 @@ from ..diagnostics import CompileError, refusal
 from . import bits
 from .forward_sweep import segment_slot
 from .plan import Save, hint_of
+from .segments import as_it_lies
 from .sweeps import Primal
 
 
@@ -46,7 +47,10 @@ class SavedValues:
             return self.primal.forward.segments[save]
         if not self.primal.is_open(home):
             raise branch_refusal(save.at)
-        found = self.popped[save] = self._pop(save, home)
+        found = self._pop(save, home)
+        if save.segment.turned:
+            found = as_it_lies(found, lambda op: self.prologues.append(home, op))
+        self.popped[save] = found
         return found
 
     def _pop(self, save: Save, block: Block) -> SSAValue:

@@ -27,8 +27,8 @@ from xdsl.traits import Pure
 from ...dialects import ad, array
 from ..analysis.carried_shapes import arrays_before
 from ..analysis.equal_extents import all_equal, found_equal
-from ..analysis.views import strip_casts
-from ..rules.builders import Emit, index
+from ..analysis.views import strip_casts, strip_views
+from ..rules.builders import Emit, extents_of, index
 from .bits import PER_BYTE, are_packed, places_for
 
 Margins = tuple[tuple[int, int], ...]
@@ -75,6 +75,9 @@ class Segment:
     """Of the outermost of `loops`, only every so many-th iteration is saved."""
     by_columns: bool = False
     """The value is a matrix of which each column lies in one piece: its extents are the other way round."""
+    turned: bool = False
+    """The value is a matrix of an argument by columns, and lies as that does: the memory's last two axes are
+    the other way round."""
 
     @property
     def in_bits(self) -> bool:
@@ -98,7 +101,7 @@ class Segment:
             found[0] = Dimension(found[0].number, found[0].less, self.every, is_count=True)
         if self.in_bits:
             found[-1] = Dimension(found[-1].number, found[-1].less, PER_BYTE, is_count=True)
-        found += [Dimension(number) for number in self.own]
+        found += [Dimension(number) for number in (self.own[::-1] if self.turned else self.own)]
         if self.in_packed_rows:
             found[-1] = Dimension(found[-1].number, per=PER_BYTE)
         return found
@@ -151,6 +154,25 @@ class Segment:
         if dimension.is_count:
             size = emit(arith.MaxSIOp(size, index(0, emit)))
         return places_for(size, dimension.per, emit) if dimension.per > 1 else size
+
+
+def lies_by_columns(memref: SSAValue) -> bool:
+    """Whether it is a matrix by columns, of an argument that is one."""
+    return all(
+        array.is_by_columns(type_) and type_.get_num_dims() == 2
+        for type_ in (memref.type, strip_views(memref).type)
+        if isinstance(type_, MemRefType)
+    )
+
+
+def as_it_lies(segment: SSAValue, emit: Emit) -> SSAValue:
+    """A turned segment, with its axes in the order of the matrices in it."""
+    assert isinstance(segment.type, MemRefType)
+    rank = segment.type.get_num_dims()
+    order = [*range(rank - 2), rank - 1, rank - 2]
+    extents = extents_of(segment, emit)
+    zeros, ones = ([index(n, emit)] * rank for n in (0, 1))
+    return emit(array.ViewOp(segment, zeros, order, [extents[k] for k in order], ones))
 
 
 def extents_of_base(base: SSAValue) -> tuple[SSAValue | ArrayExtent, ...]:

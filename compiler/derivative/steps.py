@@ -102,6 +102,8 @@ class RunSteps:
             budget, None if flag is None else flag.value.data,
             followed=activation.FOLLOWED in loop.attributes,
         )  # fmt: skip
+        if activation.FLOWS in call.attributes:
+            steps.attributes[activation.FLOWS] = call.attributes[activation.FLOWS]
         add(steps)
         values[loop.trips] = steps.trips if flag is not None else count
         self.bind_results(values, values[loop.trips])
@@ -175,6 +177,13 @@ def can_be_copied(type_: MemRefType[Attribute]) -> bool:
     """Whether new memory can be laid out as the type says: in rows, along one axis, or it does not say."""
     known = [stride for stride in array.strides_of(type_) if stride is not None]
     return array.is_contiguous(type_) or known in ([], [1])
+
+
+def is_of_any_strides(type_: Attribute) -> bool:
+    """Whether it is an array of which the type does not say how it lies: a copy lies in rows."""
+    if not isinstance(type_, MemRefType) or not type_.get_num_dims():
+        return False
+    return all(stride is None for stride in array.strides_of(type_))
 
 
 def order_of_copy(type_: MemRefType[Attribute]) -> list[int]:

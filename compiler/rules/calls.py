@@ -119,7 +119,11 @@ class ActivationCall(Rule[activation.CallOp]):
 
     def flows(self, op: activation.CallOp) -> Iterator[Flow]:
         """Into what forward functions keep, and out of it into what backward functions make."""
-        yield from super().flows(op)
+        pairs = activation.flows(op)
+        if pairs is None:
+            yield from super().flows(op)
+        else:
+            yield from ((op.arguments[s], op.arguments[t]) for s, t in pairs)
         if op.keeps_record:
             for source in self.sources(op):
                 yield source, op.record
@@ -218,6 +222,16 @@ class Steps(Rule[activation.StepsOp]):
         if op.goes_on is not None:
             read.append(op.goes_on)
         return touching(op, read, written, must=False)
+
+    def flows(self, op: activation.StepsOp) -> Iterator[Flow]:
+        """As in a call of the step, from and to each place in which an array is in turn."""
+        pairs = activation.flows(op)
+        if pairs is None:
+            yield from super().flows(op)
+            return
+        for pair in pairs:
+            sources, targets = (activation.in_turns([k - 1], op.permutation) for k in pair)
+            yield from ((op.arguments[s], op.arguments[t]) for s in sources for t in targets)
 
     def tangent(self, op: activation.StepsOp, sweep: TangentSweep) -> None:
         """The same steps with tangents, which a state has, and what is kept of a step, as well."""

@@ -302,6 +302,28 @@ def weighed_pairs_in_a_chain(a: Array, x: Array, steps: int) -> float:
     return s
 
 
+def weights_decay(a: Array, x: Array, steps: int) -> float:
+    """Products, and sums along rows, of a matrix that outer steps change: inner ones have copies of it."""
+    h, s = x * 1.0, 0.0
+    for _ in range(steps):
+        for _ in range(5):
+            h = np.tanh(a @ h + (a * x).sum(axis=1))
+        s += (h * h).sum()
+        a *= 0.99
+    return s
+
+
+def squares_decay(a: Array, x: Array, steps: int) -> float:
+    """Sums along rows of what is computed of such a matrix."""
+    h, s = x * 1.0, 0.0
+    for _ in range(steps):
+        for _ in range(5):
+            h = np.tanh((np.sin(a) * a * h).sum(axis=1) + x * h * (a * a.T).sum(axis=0))
+        s += (h * h).sum()
+        a *= 0.99
+    return s
+
+
 def every_second(a: Array) -> Array:
     view = np.zeros([2 * n for n in a.shape])[tuple(slice(None, None, 2) for _ in a.shape)]
     view[...] = a
@@ -410,6 +432,21 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
             (rows_and_columns_times, 41, every_second_transposed),
             (times_the_transpose, 41, every_second),
             (times_the_transpose, 41, every_second_transposed),
+        )
+    ),
+    *(
+        (
+            function,
+            (laid_out(RANDOM.normal(size=(41, 41)) / 6), RANDOM.normal(size=41), 6),
+            ("x",),
+        )
+        for function, laid_out in (
+            (weighed_rows, every_second),
+            (weighed_rows, transposed),
+            (weights_decay, every_second),
+            (weights_decay, upside_down),
+            (weights_decay, transposed),
+            (squares_decay, transposed),
         )
     ),
 ]
