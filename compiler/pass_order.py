@@ -136,7 +136,7 @@ SIMPLIFY: tuple[ModulePass, ...] = (
 )
 
 FOR_THREADS: tuple[ModulePass, ...] = (
-    PrivatizeCells(),  # iterations that share no variable share no save
+    PrivatizeCells(unset=True),  # iterations that share no variable share no save
     CheckClaims(),  # after promote-scalars and privatize-cells: cells look like dependences
 )
 """What runs at the end of `simplify` with `parallel=True`, and for devices."""

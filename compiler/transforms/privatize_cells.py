@@ -32,7 +32,8 @@ After::
       func.return
     }
 
-Kept outside: what is read after the loop, or before an iteration has stored to it.
+Kept outside: what is read after the loop, or before an iteration has stored to it. Without `unset` also what
+an iteration may leave as it is.
 """
 
 from __future__ import annotations
@@ -57,21 +58,25 @@ class PrivatizeCells(ModulePass):
 
     name = "privatize-cells"
 
+    unset: bool = False
+    """Iterations own what they store to in a branch, too."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
             loops = [loop for loop in function.walk() if isinstance(loop, array.LoopOp)]
-            private = {loop: own_cells(loop) for loop in loops}
-            for loop in loops:  # outer loops first: what they take in, an inner one may take on
+            private = {loop: own_cells(loop, unset=self.unset) for loop in loops}
+            # A cell that iterations of an inner loop leave unset may be one that those of an outer one share.
+            for loop in reversed(loops) if self.unset else loops:
                 for cell in private[loop]:
                     if all(is_in_some(use, cell, private) for use in uses_of(cell)):
                         localize(cell, loop)
 
 
-def own_cells(loop: array.LoopOp) -> list[SSAValue]:
-    """The cells in which each iteration has its own value.
+def own_cells(loop: array.LoopOp, *, unset: bool) -> list[SSAValue]:
+    """The cells in which each iteration has its own value; with `unset` also those in which it may have none.
 
-    What the condition of a `while` computes it may have none of, where the `while` stands in a branch; it
-    reads none then. (Of other cells that would change the order of sums within a budget.)
+    It reads none then. Within a budget such cells would change the order of sums. But what the condition of a
+    `while` computes is always an iteration's own, where the `while` stands in a branch.
     """
     counted = loop.condition_block is None
     return [
@@ -81,7 +86,7 @@ def own_cells(loop: array.LoopOp) -> list[SSAValue]:
         or (
             counted
             and role.name == "carried"
-            and any(map(is_in_condition, uses_of(cell)))
+            and (unset or any(map(is_in_condition, uses_of(cell))))
             and not entered(loop.body.block, cell)[0]
         )
     ]

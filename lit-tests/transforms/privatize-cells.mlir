@@ -1,4 +1,5 @@
 // RUN: mutad-opt %s -p privatize-cells | filecheck %s
+// RUN: mutad-opt %s -p 'privatize-cells{unset=true}' | filecheck %s --check-prefix UNSET
 
 // CHECK-LABEL: @stored_before_it_is_read
 // CHECK-NOT:     memref.alloca
@@ -148,6 +149,9 @@ func.func @of_a_branch_whose_while_stores_in_its_condition(%x : memref<?xf64>, %
 // CHECK-LABEL: @kept_where_a_branch_stores_before_it_reads
 // CHECK:         %s = memref.alloca()
 // CHECK-NEXT:    array.loop
+// UNSET-LABEL: @kept_where_a_branch_stores_before_it_reads
+// UNSET:         array.loop %i to %n do {
+// UNSET-NEXT:      %s = memref.alloca()
 func.func @kept_where_a_branch_stores_before_it_reads(%x : memref<?xf64>, %n : index, %c : i1) {
   %s = memref.alloca() : memref<f64>
   %trips = array.loop %i to %n do {
@@ -187,6 +191,9 @@ func.func @kept_where_a_while_reads_what_its_body_has_stored(%x : memref<?xf64>,
 // CHECK-LABEL: @kept_where_a_branch_stores_and_the_code_behind_it_reads_in_another_loop
 // CHECK:         %s = memref.alloca()
 // CHECK-NEXT:    array.loop
+// UNSET-LABEL: @kept_where_a_branch_stores_and_the_code_behind_it_reads_in_another_loop
+// UNSET:         %s = memref.alloca()
+// UNSET-NEXT:    array.loop
 func.func @kept_where_a_branch_stores_and_the_code_behind_it_reads_in_another_loop(%x : memref<?xf64>, %n : index, %c : i1) {
   %s = memref.alloca() : memref<f64>
   %trips = array.loop %i to %n do {
@@ -199,6 +206,24 @@ func.func @kept_where_a_branch_stores_and_the_code_behind_it_reads_in_another_lo
   %trips_1 = array.loop %i to %n do {
     %b = memref.load %s[] : memref<f64>
     memref.store %b, %x[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// UNSET-LABEL: @of_the_inner_loop_that_stores_before_it_reads
+// UNSET:         array.loop %j to %n do {
+// UNSET-NEXT:      %s = memref.alloca()
+func.func @of_the_inner_loop_that_stores_before_it_reads(%x : memref<?xf64>, %n : index) {
+  %s = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %trips_1 = array.loop %j to %n do {
+      %a = memref.load %x[%i] : memref<?xf64>
+      memref.store %a, %s[] : memref<f64>
+      %b = memref.load %s[] : memref<f64>
+      memref.store %b, %x[%i] : memref<?xf64>
+      array.yield
+    }
     array.yield
   }
   func.return

@@ -186,6 +186,33 @@ def inner_sums(x, k, y):
     return y.sum()
 
 
+@regions(primal=1, gradient=2)
+def in_a_branch(x, k, y):
+    """What an iteration sets in a branch alone is its own, too, and what it does in an inner loop alone."""
+    s = 0.0
+    for _ in range(2):
+        for i in prange(k.shape[0]):
+            if x[i] > 0.4:
+                t = 1.0
+                for j in range(k[i] % 5):
+                    t = t * x[j] + y[i]
+                s += t
+            for j in range(k[i] % 3):
+                u = x[i] + 0.1
+                while u < 2.0:
+                    u = u * 1.5 + 0.1 * x[j]
+                s += u * u
+    return s
+
+
+@regions(primal=2, gradient=1)
+def sorted_rows(x, k, y):
+    for i in prange(20):
+        row = np.sort(x[i : i + 9] * y[i])
+        y[i] = row[0] * row[-1] + np.median(x[i : i + 5])
+    return (y * y).sum()
+
+
 @regions(primal=1, gradient=4)
 def stencil(x, k, y):
     for _ in range(3):
