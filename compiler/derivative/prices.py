@@ -121,7 +121,7 @@ class Prices:
             unchanging = self.invariance.loops(node)
         loops, push_before = rectangular(at, own, unchanging)
         unsaved = ((0, 0),) * len(loops) if margins is None else margins
-        turned = element != i1 and any(map(lies_by_columns, memory_of(node, at)))
+        turned = len(own) == 2 and element != i1 and any(map(lies_by_columns, memory_of(node, at)))
         return Segment(element, loops, push_before, unsaved, own, is_scalar, of_map, turned=turned)
 
     def of_segment(self, segment: Segment) -> float:
