@@ -79,8 +79,11 @@ def cell_of(value: SSAValue) -> SSAValue | None:
     return base if is_cell(base) else None
 
 
-def roles(loop: array.LoopOp) -> dict[SSAValue, Role]:
-    """The role of each cell from outside the loop that it uses, in the order of first use."""
+def roles(loop: array.LoopOp, *, across: bool = False) -> dict[SSAValue, Role]:
+    """The role of each cell from outside the loop that it uses, in the order of first use.
+
+    `across`: what a reduction has so far may go from block to block before it is stored.
+    """
     found: dict[SSAValue, list[Operation]] = {}
     own = {op.memref for op in loop.walk() if isinstance(op, memref.AllocaOp)}
     for op in loop.walk():
@@ -88,7 +91,7 @@ def roles(loop: array.LoopOp) -> dict[SSAValue, Role]:
         for cell in cells:
             if cell is not None and cell not in own:
                 found.setdefault(cell, []).append(op)
-    return {cell: role_of(loop, cell, uses) for cell, uses in found.items()}
+    return {cell: role_of(loop, cell, uses, across=across) for cell, uses in found.items()}
 
 
 def touches(op: Operation, cell: SSAValue) -> tuple[bool, bool]:
@@ -97,7 +100,7 @@ def touches(op: Operation, cell: SSAValue) -> tuple[bool, bool]:
     return "read" in kinds, "write" in kinds
 
 
-def role_of(loop: array.LoopOp, cell: SSAValue, uses: Sequence[Operation]) -> Role:
+def role_of(loop: array.LoopOp, cell: SSAValue, uses: Sequence[Operation], *, across: bool) -> Role:
     last = next((op for op in reversed(uses) if touches(op, cell)[1]), None)
     if last is None:
         return Role("read")
@@ -111,7 +114,7 @@ def role_of(loop: array.LoopOp, cell: SSAValue, uses: Sequence[Operation]) -> Ro
             return Role("reset", value=last.value, last=last)
         if keeps(uses, last):
             return Role("kept", last=last)
-    return reduction(cell, uses, last) or Role("carried", last=last)
+    return reduction(cell, uses, last, across=across) or Role("carried", last=last)
 
 
 def entered(block: Block, cell: SSAValue) -> tuple[bool, bool]:
@@ -187,33 +190,58 @@ def is_zero(value: SSAValue) -> bool:
     )
 
 
-def reduction(cell: SSAValue, uses: Sequence[Operation], last: Operation) -> Role | None:
-    """The role of a cell which maps combine with terms, or pairs of a load and a store."""
-    kinds, ordered, checked = set[str](), False, None
-    pending = list(uses)
-    while pending:
-        op = pending.pop(0)
-        if isinstance(op, array.MapOp):
-            if any(cell_of(m) is cell for m in op.ins):
-                return None
-            outs = zip(op.outs, op.out_kinds, strict=True)
-            kinds |= {kind for m, kind in outs if cell_of(m) is cell}
-            continue
-        store = pending.pop(0) if pending else None
-        if not isinstance(op, memref.LoadOp) or not isinstance(store, memref.StoreOp):
-            return None
-        chain = combined(op, store)
-        if not chain:
-            return None
-        for step in chain:
-            kinds.add(combining(step) or "add")
-            floats = isinstance(step, arith.AddfOp | arith.SubfOp | arith.MulfOp)
-            ordered |= floats and "ad.adjoint" not in step.attributes
-            checked = step if isinstance(step, array.CheckedAddOp) else checked
+def reduction(
+    cell: SSAValue, uses: Sequence[Operation], last: Operation, *, across: bool
+) -> Role | None:
+    """The role of a cell which maps combine with terms, or loads and stores do: in pairs, if not `across`."""
+    maps = [op for op in uses if isinstance(op, array.MapOp)]
+    if any(cell_of(m) is cell for op in maps for m in op.ins):
+        return None
+    chain = (steps_across if across else steps_of_pairs)(uses)
+    if chain is None:
+        return None
+    outs = [pair for op in maps for pair in zip(op.outs, op.out_kinds, strict=True)]
+    kinds: set[str] = {kind for m, kind in outs if cell_of(m) is cell}
+    kinds |= {combining(step) or "add" for step in chain}
     kind = kinds.pop() if len(kinds) == 1 else "store"
     if kind == "store":
         return None
+    floats = [op for op in chain if isinstance(op, arith.AddfOp | arith.SubfOp | arith.MulfOp)]
+    ordered = any("ad.adjoint" not in op.attributes for op in floats)
+    checked = next((op for op in reversed(chain) if isinstance(op, array.CheckedAddOp)), None)
     return Role("reduction", kind=kind, ordered=ordered, last=last, checked=checked)
+
+
+def steps_of_pairs(uses: Sequence[Operation]) -> list[Operation] | None:
+    """The ops that add terms between each load of a cell and the store that follows; None for other uses."""
+    found: list[Operation] = []
+    pending = list(uses)
+    while pending:
+        load = pending.pop(0)
+        if isinstance(load, array.MapOp):
+            continue
+        store = pending.pop(0) if pending else None
+        if not isinstance(load, memref.LoadOp) or not isinstance(store, memref.StoreOp):
+            return None
+        chain = combined([load], [store]) if load.parent is store.parent else []
+        if not chain:
+            return None
+        found += chain
+    return found
+
+
+def steps_across(uses: Sequence[Operation]) -> list[Operation] | None:
+    """The ops that add terms between loads and stores of a cell, in whatever blocks; None for other uses.
+
+    All that is ever stored is what was there before the iteration, with terms that do not depend on it.
+    """
+    loads = [op for op in uses if isinstance(op, memref.LoadOp)]
+    stores = [op for op in uses if isinstance(op, memref.StoreOp)]
+    if not loads and not stores:
+        return [] if all(isinstance(op, array.MapOp) for op in uses) else None
+    if not all(isinstance(op, array.MapOp | memref.LoadOp | memref.StoreOp) for op in uses):
+        return None
+    return combined(loads, stores) or None
 
 
 def combining(op: Operation) -> array.MapKind | None:
@@ -223,21 +251,19 @@ def combining(op: Operation) -> array.MapKind | None:
     return COMBINING.get(type(op))
 
 
-def combined(load: memref.LoadOp, store: memref.StoreOp) -> list[Operation]:
+def combined(loads: Sequence[memref.LoadOp], stores: Sequence[memref.StoreOp]) -> list[Operation]:
     """The ops that add terms on the way from what is loaded to what is stored; empty where something else is.
 
     All that reads a value on the way is on the way, so no term depends on what is there already. Conditions
     may choose between what is there with and without a term.
     """
-    totals: dict[SSAValue, None] = {load.res: None}
+    totals: dict[SSAValue, None] = dict.fromkeys(load.res for load in loads)
     passed: list[Operation] = []
-    pending: list[SSAValue] = [load.res]
-    if load.parent is not store.parent or not load.is_before_in_block(store):
-        return []
+    pending: list[SSAValue] = list(totals)
     while pending:
         for use in pending.pop().uses:
             result = passed_on(use)
-            if result is None and use.operation is not store:
+            if result is None and use.operation not in stores:
                 return []
             if result is not None and result not in totals:
                 totals[result] = None
@@ -245,7 +271,7 @@ def combined(load: memref.LoadOp, store: memref.StoreOp) -> list[Operation]:
                 passed.append(use.operation)
     adding = [op for op in passed if not isinstance(op, arith.SelectOp | scf.YieldOp)]
     alternatives = [o for op in passed for o in alternatives_of(op, totals)]
-    if store.value not in totals or not all(o in totals for o in alternatives):
+    if not all(o in totals for o in [*alternatives, *(store.value for store in stores)]):
         return []
     if any(sum(o in totals for o in op.operands) != 1 for op in adding):
         return []

@@ -65,7 +65,7 @@ class Independence:
         inside = list(loop.walk())
         if not all(may_run_in_threads(op) for op in inside):
             return None
-        cells = roles(loop)
+        cells = roles(loop, across=True)
         if any(not self.is_free(loop, role) for role in cells.values()):
             return None
         found = [a for op in inside for a in accesses(op) if cell_of(a.memref) is None]
@@ -285,7 +285,7 @@ def broken_claim(loop: array.LoopOp, dependence: Dependence) -> tuple[Operation,
             "an array is bound anew in each iteration of `prange`, and read by the next one",
             "use range, or index with the variable of the loop",
         )
-    for cell, role in roles(loop).items():
+    for cell, role in roles(loop, across=True).items():
         if role.name == "carried" and role.last is not None:
             name = cell.name_hint or "a variable"
             return (

@@ -151,6 +151,25 @@ def running_total(x, y):
         y[i] = s
 
 
+def in_a_branch_and_after(x, y):
+    t = 0.5
+    for i in prange(x.shape[0]):
+        if x[i] > 2.0:
+            t = x[i]
+        y[i] = 1.0
+    y[0] = t
+
+
+def scaled_in_a_branch(x, y):
+    s = 0.0
+    for i in prange(x.shape[0]):
+        if x[i] > 0.5:
+            for _ in range(2):
+                s = s * 0.5
+        s += x[i]
+    y[0] = s
+
+
 def prefix(x, y):
     for i in prange(1, x.shape[0]):
         y[i] = y[i - 1] + x[i]
@@ -177,6 +196,8 @@ def overwritten_ahead(x, y):
     ("function", "says", "line"),
     [
         (running_total, "`s` goes from one iteration of `prange` to the next", 2),
+        (in_a_branch_and_after, "`t` goes from one iteration of `prange` to the next", 3),
+        (scaled_in_a_branch, "`s` goes from one iteration of `prange` to the next", 5),
         (prefix, "another iteration of `prange` (stores|reads)", 2),
         (one_place, "another iteration of `prange` stores", 2),
         (left_early, "none of them can end the loop", 1),

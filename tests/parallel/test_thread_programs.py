@@ -205,6 +205,22 @@ def in_a_branch(x, k, y):
     return s
 
 
+@regions(primal=1, gradient=1)
+def sums_across_branches(x, k, y):
+    """A sum goes from the iteration to a branch, from there to a loop, and back."""
+    s, p = 0.0, 1.0
+    for i in prange(k.shape[0]):
+        s += x[i]
+        if k[i] % 3 == 0:
+            for j in range(k[i] % 4):
+                s -= x[j] * y[i]
+                p *= 1.0 + 0.01 * x[j]
+        else:
+            s += 0.5
+        p *= 1.0 + 0.01 * y[i]
+    return s * p
+
+
 @regions(primal=2, gradient=1)
 def sorted_rows(x, k, y):
     for i in prange(20):
