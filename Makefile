@@ -10,6 +10,7 @@ WORKERS = $(patsubst 1,0,$(JOBS))# one needs nobody who hands out its tests
 PART   ?= today/48
 MODES  ?= today/24
 ROWS   ?= today/5
+TABLES ?= today/2
 DEVICES ?= today/48
 SEEDS  ?= 0
 REACH  ?= --cov=compiler/frontend --cov-report=term
@@ -39,8 +40,8 @@ test-all:  ## The same with each supported Python that uv or the system has, eac
 	    $(MAKE) test PYTHON=$$python VENV=$(VENV)-$$version || exit 1; \
 	done
 
-pytest: $(VENV)/.dev  ## The Python tests, without generated programs; of modes, rows of values and kernels a part, another each day
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist=worksteal --modes=$(MODES) --rows=$(ROWS) --devices=$(DEVICES) --ignore=tests/properties
+pytest: $(VENV)/.dev  ## The Python tests, without generated programs; of modes and rows of tables a part, another each day
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist=worksteal --modes=$(MODES) --rows=$(ROWS) --tables=$(TABLES) --devices=$(DEVICES) --ignore=tests/properties
 
 bridges: $(VENV)/.dev $(VENV)/.bridges  ## The tests of mutad.torch and mutad.jax against the packages (300 MB)
 	$(BIN)/python -m pytest -q tests/bridges
@@ -48,7 +49,7 @@ bridges: $(VENV)/.dev $(VENV)/.bridges  ## The tests of mutad.torch and mutad.ja
 	$(BIN)/python -m benchmarks bridges
 
 generated: $(VENV)/.dev  ## Generated programs: the constructs in them, the lines of the frontend that they reach
-	$(BIN)/python -m pytest -q -n $(WORKERS) --seeds=$(SEEDS) tests/properties $(REACH)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --seeds=$(SEEDS) --tables=$(TABLES) tests/properties $(REACH)
 
 sample: $(VENV)/.dev  ## A part of the gradient tests, another each day, for each level of x86-64 below this CPU's
 	for cpu in x86-64-v2 x86-64-v3; do \

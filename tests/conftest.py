@@ -73,6 +73,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="of the rows of the tables of values (tests/values), the K-th of N parts",
     )
     parser.addoption(
+        "--tables",
+        metavar="K/N",
+        help="of the rows of tables of kernels and budgets, and of generated programs, the K-th of N parts",
+    )
+    parser.addoption(
         "--devices",
         metavar="K/N",
         help="of the gradient programs that run as kernels, too, the K-th of N parts",
@@ -107,6 +112,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         )
     if (part := part_of(config, "--rows")) is not None:
         keep(config, items, [item for item in items if not is_value_row(item) or is_in(part, item)])
+    if (part := part_of(config, "--tables")) is not None:
+        keep(config, items, [item for item in items if not is_table_row(item) or is_in(part, item)])
     if (part := part_of(config, "--devices")) is not None:
         keep(config, items, [item for item in items if not is_on_device(item) or is_in(part, item)])
 
@@ -140,6 +147,11 @@ def is_value_row(item: pytest.Item) -> bool:
     return item.nodeid.startswith("tests/values/") and hasattr(item, "callspec")
 
 
+def is_table_row(item: pytest.Item) -> bool:
+    """Whether a test is a row of a table of kernels or budgets, or a generated program."""
+    return item.nodeid.startswith(TABLES) and hasattr(item, "callspec")
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """The modules and the thousands of tests live to the end: Python's collector need not look at them each
     time that it looks for garbage, which was a tenth of the time of all tests. Compilations leave large webs
@@ -158,7 +170,7 @@ def program_of(item: pytest.Item) -> object:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Which part it was, for who runs it again."""
-    for option in ("--part", "--modes", "--rows", "--devices"):
+    for option in ("--part", "--modes", "--rows", "--tables", "--devices"):
         if (part := part_of(config, option)) is not None:
             terminalreporter.write_line(f"this was {option}={part[0]}/{part[1]}")
     if Turns.seeds:
@@ -184,6 +196,9 @@ def part_of(config: pytest.Config, option: str) -> tuple[int, int] | None:
 
 FIRST = ("test_value_and_grad", "test_saved_bytes")
 """What every run asks of each gradient program."""
+
+TABLES = ("tests/kernels/", "tests/gradients/test_budget", "tests/properties/")
+"""Where each row of a table compiles several times: a program for devices, within budgets, in all modes."""
 
 OPTIMIZED = re.compile(
     r"^```(llvm|asm)|\bopt=|llvm-opt|assembly|timeit|perf_counter|minimize\(", re.M
