@@ -24,6 +24,7 @@ from .step_words import (
     STATES,
     TOP,
     TURNED,
+    UPWARDS,
     VALUES,
     get,
     put,
@@ -92,7 +93,7 @@ def fetch(stack: int, head: int, end: int) -> int:
     file.read(item, state, place)
     if get(item):
         file.soon(state, get(item))
-    again = file_plan_of(head).again(end - step)
+    again = 0 if get(head + UPWARDS) else file_plan_of(head).again(end - step)
     put(head + AGAIN, again)
     if not again:
         put(head + FILED, get(item))
