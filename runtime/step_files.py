@@ -24,9 +24,9 @@ from .step_words import (
     STATES,
     TOP,
     TURNED,
-    UPWARDS,
     VALUES,
     get,
+    goes_upwards,
     put,
 )
 
@@ -93,7 +93,7 @@ def fetch(stack: int, head: int, end: int) -> int:
     file.read(item, state, place)
     if get(item):
         file.soon(state, get(item))
-    again = 0 if get(head + UPWARDS) else file_plan_of(head).again(end - step)
+    again = 0 if goes_upwards(head) else file_plan_of(head).again(end - step)
     put(head + AGAIN, again)
     if not again:
         put(head + FILED, get(item))

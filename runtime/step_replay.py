@@ -35,12 +35,12 @@ from .step_words import (
     STORE,
     TOP,
     UNTIL,
-    UPWARDS,
     VALUES,
     WHOLE_END,
     WORD,
     WRITE,
     get,
+    goes_upwards,
     put,
 )
 
@@ -220,7 +220,7 @@ class Replay:
 
     def reverse(self, loop: Loop, head: int, counts: list[int]) -> None:
         count = left = step_stack.turn(self.stack, head) - 1
-        upwards = get(head + UPWARDS)
+        upwards = goes_upwards(head)
         while left:
             item, end = get(head + TOP), count - left + 1 if upwards else left
             if not item and (left == count or not upwards):

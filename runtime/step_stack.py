@@ -63,13 +63,13 @@ from .step_words import (
     TOP,
     TURNED,
     UNTIL,
-    UPWARDS,
     VALUES,
     WHOLE_END,
     WORD,
     WRITE,
     end_of,
     get,
+    goes_upwards,
     put,
     set_end,
 )
@@ -127,7 +127,7 @@ def begin(
     known = {
         KIND: KEEP, COUNT: n, SAVED: saved, STATE: state, ROOM: free - copies, COPIED: copies,
         FOLLOWED: followed and on_states, OWN: low - least, LOW: low, PREVIOUS: get(stack + LAST),
-        UPWARDS: upwards,
+        PERIOD: FAR if upwards else 0,
     }  # fmt: skip
     for at in range(0, HEAD_BYTES, WORD):
         put(head + at, known.get(at, 0))
@@ -170,7 +170,7 @@ def least_bytes(stack: int, need: int) -> int:
 
 def known_values(head: int) -> int:
     """What a loop takes that keeps the values of all steps, and no state."""
-    if get(head + UPWARDS):
+    if goes_upwards(head):
         return FAR
     if get(head + COUNT) >= 0:
         return get(head + COUNT) * get(head + LOW)
@@ -294,7 +294,7 @@ def share(
 def ask(stack: int, head: int, end: int) -> int:
     """What to do at the step that the arrays stand before, on the way to the step `end`."""
     step = get(head + STEP)
-    if get(head + UPWARDS):
+    if goes_upwards(head):
         return store_only(stack, head, end)
     if get(head + COUNT) < 0:
         return explore(stack, head, step)
@@ -411,7 +411,7 @@ def restart(stack: int, head: int, end: int) -> int:
     """A restart state is on top, and the arrays are as it says: go on towards the step `end`."""
     item, saved = get(head + TOP), get(head + SAVED)
     step = get(item + ITEM_STEP)
-    if get(head + UPWARDS):
+    if goes_upwards(head):
         drop(stack, head)
         return go(head, KEEP, end)
     left, free = end - step, end_of(stack) - get(stack + CURSOR)

@@ -24,15 +24,14 @@ TOP, UNTIL, KIND, STEP, COPIES, COUNT, STATES, VALUES, SAVED, STATE, OWN = range
 and what; the step that the arrays stand before; the copies on which steps are run again; how many steps there
 are, -1 where that is unknown; how many items there are of each kind; the most that a step's values take; the
 bytes of a state's item; what of a step's values its own loops have nothing to do with, item and all."""
-ROOM, PERIOD, COPIED, FOLLOWED, TURNED, FILED, FILED_STEP, AGAIN, LOW, PREVIOUS, UPWARDS = range(
-    88, 176, WORD
+ROOM, PERIOD, COPIED, FOLLOWED, TURNED, FILED, FILED_STEP, AGAIN, LOW, PREVIOUS = range(
+    88, 168, WORD
 )
 """The others: the bytes that the plan is for; every which step a state is kept; the bytes of the copies;
 whether other loops follow that may take items; whether the reverse sweep has begun; where in the file the
 last state is, or 0, and of which step; how many steps are run from the one that was fetched, and stays there;
-the least that a step's values take; the head of the loop before; whether steps are reversed from the first
-to the last."""
-HEAD_BYTES = 176
+the least that a step's values take; the head of the loop before."""
+HEAD_BYTES = 168
 ITEM_STEP, ITEM_RECORD, ITEM_END, ITEM_BYTES = 8, 16, 24, 32
 """Words of an item, behind the address of the one below: its step; 0, or where the record of a step's values
 is; where the stack ended before it, if a step has loops of its own: what it keeps itself is below that."""
@@ -50,6 +49,11 @@ def get(address: int) -> int:
 
 def put(address: int, value: int) -> None:
     ctypes.c_int64.from_address(address).value = value
+
+
+def goes_upwards(head: int) -> bool:
+    """Whether steps are reversed from the first to the last: the state before the first is all that is kept."""
+    return get(head + PERIOD) == FAR
 
 
 def end_of(stack: int) -> int:

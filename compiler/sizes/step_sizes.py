@@ -52,7 +52,7 @@ from .entry_values import EntryValues, Undetermined, Why, why
 from .equal_extents import equal_extents
 from .work_size import Effect, Measure, clean
 
-ITEM, HEAD = 32, 176
+ITEM, HEAD = 32, 168
 """Bytes of an item beside what it holds; of what says how a loop stands."""
 UNBOUNDED = 1 << 60
 """More bytes than any budget has."""
