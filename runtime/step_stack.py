@@ -107,7 +107,7 @@ def begin(
     Or, less than 0, minus the least number of bytes of the whole stack that would do.
     """
     need = copies + state + low
-    upwards &= n not in (0, 1)
+    upwards &= n > 1
     if n >= 0 and not upwards:
         need = min(need, n * low)
     if get(stack + LAST):
@@ -133,7 +133,7 @@ def begin(
         put(head + at, known.get(at, 0))
     put(stack + CURSOR, head + HEAD_BYTES)
     put(stack + LAST, head)
-    if get(stack + FILE) and n * saved > free and not upwards:
+    if get(stack + FILE) and n * saved > free and (followed or not upwards):
         reserve(stack, head, n)
     if least and on_states:
         place_copies(stack, head)
@@ -295,7 +295,7 @@ def ask(stack: int, head: int, end: int) -> int:
     """What to do at the step that the arrays stand before, on the way to the step `end`."""
     step = get(head + STEP)
     if goes_upwards(head):
-        return store_only(stack, head, end)
+        return store_only(stack, head)
     if get(head + COUNT) < 0:
         return explore(stack, head, step)
     saved, left = get(head + SAVED), end - step
@@ -332,10 +332,15 @@ def store_first(head: int, left: int, *, all_fit: bool) -> int:
     return STORE
 
 
-def store_only(stack: int, head: int, end: int) -> int:
-    """The restart state from which all steps are run once more; in the file, if it is of use there."""
-    go(head, RUN, FAR if end < 0 else end)
-    return WRITE if get(stack + FILE) and get(head + FOLLOWED) else STORE
+def store_only(stack: int, head: int) -> int:
+    """The restart state from which all steps are run again; in the file, where others may need the memory."""
+    n, free = get(head + COUNT), end_of(stack) - get(stack + CURSOR)
+    go(head, RUN, n)
+    return (
+        WRITE
+        if get(stack + FILE) and get(head + FOLLOWED) and n * get(head + SAVED) > free
+        else STORE
+    )
 
 
 def go(head: int, kind: int, until: int) -> int:

@@ -52,7 +52,7 @@ def put(address: int, value: int) -> None:
 
 
 def goes_upwards(head: int) -> bool:
-    """Whether steps are reversed from the first to the last: the state before the first is all that is kept."""
+    """Whether steps are reversed from the first to the last: only the state before the first is kept."""
     return get(head + PERIOD) == FAR
 
 

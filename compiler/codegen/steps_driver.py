@@ -387,7 +387,11 @@ class StepsWriter:
         text.start(body)
         item = self.load("ptr", "%kept", TOP, "item")
         first, again, looked = text.label("first"), text.label("again"), text.label("item")
-        values, from_state, fetched = text.label("values"), text.label("state"), text.label("fetched")
+        values, from_state, fetched = (
+            text.label("values"),
+            text.label("state"),
+            text.label("fetched"),
+        )
         nothing = text.value(f"icmp eq ptr {item}, null")
         text.branch_if(nothing, first, looked)
         text.start(first)

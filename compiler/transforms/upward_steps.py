@@ -1,8 +1,7 @@
 """Reverse the steps of a checkpointed loop from the first to the last, where they may come in any order.
 
-What the steps have in common they add to, and the first term of a sum is that of the step that comes first. So
-where the gradient that runs no step again lets its loop go upwards (`upward_rows`), the steps do. Part of
-`reorder_loops`.
+Steps add to what they have in common: which term comes first decides about last bits. So where the gradient
+that runs no step again lets its loop go upwards (`upward_rows`), the steps do. Part of `reorder_loops`.
 
 Before::
 
@@ -15,7 +14,8 @@ After::
     activation.reverse_steps @f_step %kept (%u, %k : ...) shadows (%k_shadow : ...) ... upwards ...
 
 That the order is free is asked of a loop that does what the steps do backwards (`step_models`). Kept: steps
-among whose arrays some take turns or may overlap, and those with such loops of their own.
+among whose arrays some take turns or may overlap, those with such loops of their own, and those of which each
+says whether there is another.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def steps_upwards(module: ModuleOp, fastmath: bool, sums: DecidedSums) -> None:
         elif isinstance(op, activation.ReverseStepsOp):
             loops.setdefault(op.target, ([], []))[1].append(op)
     for forwards, backwards in loops.values():
-        if backwards and all(is_turned(op, module, fastmath, sums) for op in backwards):
+        counted = backwards and all(op.goes_on is None for op in forwards)
+        if counted and all(is_turned(op, module, fastmath, sums) for op in backwards):
             for op in (*forwards, *backwards):
                 op.turn_upwards()
 
