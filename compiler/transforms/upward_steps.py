@@ -29,7 +29,7 @@ from ..analysis.alias import AliasAnalysis
 from ..analysis.independence import Independence
 from ..rules import writes
 from ..rules.calls import private_functions
-from .decided_sums import DecidedSums
+from .decided_sums import DecidedSums, runs_steps
 from .step_models import Model
 from .upward_rows import adds_in_any_order
 
@@ -39,10 +39,11 @@ Both = tuple[list[activation.StepsOp], list[activation.ReverseStepsOp]]
 def steps_upwards(module: ModuleOp, fastmath: bool, sums: DecidedSums) -> None:
     """Turn the steps of all loops that `sums` has turned elsewhere."""
     loops: dict[str, Both] = {}
-    for op in module.walk():
+    functions = [f for f in module.ops if isinstance(f, func.FuncOp) and runs_steps(f)]
+    for op in (op for function in functions for op in activation.checkpointed(function)):
         if isinstance(op, activation.StepsOp):
             loops.setdefault(op.target, ([], []))[0].append(op)
-        elif isinstance(op, activation.ReverseStepsOp):
+        else:
             loops.setdefault(op.target, ([], []))[1].append(op)
     for forwards, backwards in loops.values():
         counted = backwards and all(op.goes_on is None for op in forwards)
