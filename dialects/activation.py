@@ -159,7 +159,8 @@ class CheckpointedOp(IRDLOperation):
 
     `@step` is the loop's body, a private function of the iteration's number and the `arguments`; `moves`: for
     each argument the one whose array it is in the next iteration; `live`: of which arguments a step may read
-    what is in them when it begins.
+    what is in them when it begins. With `upwards` the reverse sweep begins with the first step, not the last:
+    each is run again, keeps its values, and is reversed. So the forward sweep keeps one restart state.
     """
 
     callee = prop_def(SymbolRefAttr)
@@ -167,6 +168,7 @@ class CheckpointedOp(IRDLOperation):
     reads = prop_def(ArrayAttr[IntegerAttr])
     writes = prop_def(ArrayAttr[IntegerAttr])
     live = prop_def(ArrayAttr[IntegerAttr])
+    upwards = opt_prop_def(UnitAttr)
 
     @property
     def target(self) -> str:
@@ -209,6 +211,10 @@ class CheckpointedOp(IRDLOperation):
         live = [k.value.data for k in self.live]
         listed = both(self.read), both(self.written), both(live)
         self.properties.update(properties_of(callee, moves, *listed))
+
+    def turn_upwards(self) -> None:
+        """Let the reverse sweep begin with the first step."""
+        self.properties["upwards"] = UnitAttr()
 
 
 @irdl_op_definition
@@ -271,7 +277,7 @@ class StepsOp(CheckpointedOp):
         "$callee $count `state` $state `saved` $saved `to` $full"
         " `around` $inner_least $inner_count $inner_state $inner_saved"
         " (`(` $arguments^ `:` type($arguments) `)`)? `within` $memory (`while` $flag^)?"
-        " (`followed` $followed^)?"
+        " (`followed` $followed^)? (`upwards` $upwards^)?"
         " `moves` $moves `reads` $reads `writes` $writes `live` $live attr-dict"
     )
 
@@ -288,6 +294,7 @@ class StepsOp(CheckpointedOp):
         flag: int | None = None,
         *,
         followed: bool = False,
+        upwards: bool = False,
     ) -> None:
         """`numbers`: the count, the sizes of a state and of a step, and what is said of its loops."""
         properties = properties_of(callee, moves, reads, writes, live)
@@ -296,6 +303,8 @@ class StepsOp(CheckpointedOp):
             properties["flag"] = IntegerAttr(flag, i64)
         if followed:
             properties["followed"] = UnitAttr()
+        if upwards:
+            properties["upwards"] = UnitAttr()
         super().__init__(
             operands=[*numbers, list(arguments)],
             properties=properties,
@@ -312,7 +321,7 @@ class StepsOp(CheckpointedOp):
 
 @irdl_op_definition
 class ReverseStepsOp(CheckpointedOp):
-    """Reverse the steps of a loop, the last first, from what its `activation.steps` kept.
+    """Reverse the steps of a loop, the last first or `upwards`, from what its `activation.steps` kept.
 
     `activation.reverse_steps @f_step %kept (%u, %k : memref<?xf64>, f64) shadows (%u_shadow : memref<?xf64>)
     of [0] moves [0, 1] reads [0] writes [0] live [0]`
@@ -332,7 +341,7 @@ class ReverseStepsOp(CheckpointedOp):
     assembly_format = (
         "$callee $kept (`(` $arguments^ `:` type($arguments) `)`)?"
         " `shadows` (`(` $shadows^ `:` type($shadows) `)`)? `of` $shadowed"
-        " (`shared` `(` $shared^ `:` type($shared) `)`)?"
+        " (`shared` `(` $shared^ `:` type($shared) `)`)? (`upwards` $upwards^)?"
         " `moves` $moves `reads` $reads `writes` $writes `live` $live attr-dict"
     )
 
@@ -358,6 +367,8 @@ class ReverseStepsOp(CheckpointedOp):
                 "shadowed": numbers(of),
             },
         )
+        if loop.upwards is not None:
+            self.turn_upwards()
 
     @property
     def of(self) -> list[int]:

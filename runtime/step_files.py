@@ -26,6 +26,7 @@ from .step_words import (
     TURNED,
     VALUES,
     get,
+    goes_upwards,
     put,
 )
 
@@ -60,8 +61,8 @@ def close_file(context: int) -> int:
 
 def reserve(stack: int, head: int, n: int) -> None:
     """OSError where the file cannot hold the states of so many steps: before any is run."""
-    plan, states = file_plan_of(head), 0
-    while n > 0 and (run := plan.ahead(n)):
+    plan, states = file_plan_of(head), int(goes_upwards(head))
+    while n > 0 and not goes_upwards(head) and (run := plan.ahead(n)):
         n, states = n - run, states + 1
     if states:
         end = get(stack + FILE_END) + states * get(head + STATE)
@@ -92,7 +93,7 @@ def fetch(stack: int, head: int, end: int) -> int:
     file.read(item, state, place)
     if get(item):
         file.soon(state, get(item))
-    again = file_plan_of(head).again(end - step)
+    again = 0 if goes_upwards(head) else file_plan_of(head).again(end - step)
     put(head + AGAIN, again)
     if not again:
         put(head + FILED, get(item))

@@ -40,12 +40,14 @@ from .step_words import (
     WORD,
     WRITE,
     get,
+    goes_upwards,
     put,
 )
 
-Loop = tuple[int, int, int, int, int, int, int, Any]
+Loop = tuple[int, int, int, int, int, int, int, int, Any]
 """The count, the bytes of a state, of what a step keeps at least and at most, and of the copies, whether
-others follow, what loops within the step need, and the largest of these, if there is one."""
+others follow, whether it is reversed upwards, what loops within the step need, and the largest of these, if
+there is one."""
 
 
 class Outcome(NamedTuple):
@@ -152,10 +154,10 @@ class Replay:
         return [(ran, inner) for ran, inner in counts]
 
     def forward(self, loop: Loop, counts: list[int]) -> int:
-        count, state, low, full, copies, followed, least, inner = loop
+        count, state, low, full, copies, followed, upwards, least, inner = loop
         within = (0, 0, 0) if inner is None else inner[:3]
         head = step_stack.begin(
-            self.stack, count, state, low, full, copies, followed, least, *within
+            self.stack, count, state, low, full, copies, followed, upwards, least, *within
         )
         if head < 0:
             raise TooLittle(-head)
@@ -179,14 +181,14 @@ class Replay:
     def step(self, loop: Loop, head: int, more: int, counts: list[int]) -> None:
         put(head + STEP, get(head + STEP) + more)
         counts[0] += more
-        counts[1] += more * (0 if loop[7] is None else loop[7][0])
+        counts[1] += more * (0 if loop[-1] is None else loop[-1][0])
         self.followed += 1
         if self.followed > MOST_STEPS:
             raise TooLong
 
     def keep(self, loop: Loop, head: int, counts: list[int]) -> None:
-        inner, stack = loop[7], self.stack
-        own = loop[2] - loop[6]
+        inner, stack = loop[-1], self.stack
+        own = loop[2] - loop[-2]
         item = self.push(head, own if inner is None else ITEM_BYTES, VALUES)
         put(item + ITEM_RECORD, 1)
         if inner is None:
@@ -198,7 +200,7 @@ class Replay:
         put(item + ITEM_END, end)
         put(stack + END, end - own + ITEM_BYTES)
         ran = [0, 0]
-        copies = loop[6] - HEAD_BYTES - inner[1] - inner[2]
+        copies = loop[-2] - HEAD_BYTES - inner[1] - inner[2]
         put(item + ITEM_RECORD, self.forward((*inner[:4], copies, *inner[5:]), ran))
         counts[1] += ran[0] - inner[0]
         put(stack + LAST, last)
@@ -217,25 +219,30 @@ class Replay:
         return item
 
     def reverse(self, loop: Loop, head: int, counts: list[int]) -> None:
-        left = step_stack.turn(self.stack, head) - 1
+        count = left = step_stack.turn(self.stack, head) - 1
+        upwards = goes_upwards(head)
         while left:
-            item = get(head + TOP)
-            if not item:
+            item, end = get(head + TOP), count - left + 1 if upwards else left
+            if not item and (left == count or not upwards):
                 step_files.fetch(self.stack, head, left)
-                continue
-            record = get(item + ITEM_RECORD)
-            if record == 0:
+            elif not item:
+                self.go(loop, head, end, counts)
+            elif get(item + ITEM_RECORD) == 0:
                 put(head + STEP, get(item + ITEM_STEP))
                 step_stack.restart(self.stack, head, left)
-                self.go(loop, head, left, counts)
-                continue
-            if loop[7] is not None:
-                ran = [0, 0]
-                self.reverse(loop[7], record, ran)
-                counts[1] += ran[0]
-            put(head + TOP, get(item))
-            put(head + VALUES, get(head + VALUES) - 1)
-            put(self.stack + CURSOR, item)
-            put(self.stack + END, get(item + ITEM_END) or get(self.stack + END))
-            left -= 1
+                self.go(loop, head, end, counts)
+            else:
+                self.reverse_step(loop, head, item, counts)
+                left -= 1
         step_stack.finish(self.stack, head)
+
+    def reverse_step(self, loop: Loop, head: int, item: int, counts: list[int]) -> None:
+        """Its values are on top."""
+        if loop[-1] is not None:
+            ran = [0, 0]
+            self.reverse(loop[-1], get(item + ITEM_RECORD), ran)
+            counts[1] += ran[0]
+        put(head + TOP, get(item))
+        put(head + VALUES, get(head + VALUES) - 1)
+        put(self.stack + CURSOR, item)
+        put(self.stack + END, get(item + ITEM_END) or get(self.stack + END))

@@ -69,6 +69,7 @@ from .step_words import (
     WRITE,
     end_of,
     get,
+    goes_upwards,
     put,
     set_end,
 )
@@ -97,6 +98,7 @@ def begin(
     full: int,
     copies: int,
     followed: int,
+    upwards: int,
     least: int,
     *inner: int,
 ) -> int:
@@ -105,29 +107,33 @@ def begin(
     Or, less than 0, minus the least number of bytes of the whole stack that would do.
     """
     need = copies + state + low
-    if n >= 0:
+    upwards &= n > 1
+    if n >= 0 and not upwards:
         need = min(need, n * low)
     if get(stack + LAST):
-        make_room(stack, need, n, state, full, copies, followed)
+        make_room(stack, need, n, state, full, copies, followed, upwards)
     head = get(stack + CURSOR)
     free = end_of(stack) - head - HEAD_BYTES
     if free < need:
         return -least_bytes(stack, need)
     held = state + copies if least else state
     saved, on_states = low, free >= copies + state + low
-    if followed and 0 <= n * low <= held:
+    if followed and 0 <= n * low <= held and not upwards:
         on_states = False  # No other could take as much from it as all values are.
-    if on_states:
+    if upwards:
+        saved = max(low, min(full, free - copies - state) & -WORD)
+    elif on_states:
         saved = share(stack, n, state, low, full, free - copies, inner)
     known = {
         KIND: KEEP, COUNT: n, SAVED: saved, STATE: state, ROOM: free - copies, COPIED: copies,
         FOLLOWED: followed and on_states, OWN: low - least, LOW: low, PREVIOUS: get(stack + LAST),
+        PERIOD: FAR if upwards else 0,
     }  # fmt: skip
     for at in range(0, HEAD_BYTES, WORD):
         put(head + at, known.get(at, 0))
     put(stack + CURSOR, head + HEAD_BYTES)
     put(stack + LAST, head)
-    if get(stack + FILE) and n * saved > free:
+    if get(stack + FILE) and n * saved > free and (followed or not upwards):
         reserve(stack, head, n)
     if least and on_states:
         place_copies(stack, head)
@@ -164,6 +170,8 @@ def least_bytes(stack: int, need: int) -> int:
 
 def known_values(head: int) -> int:
     """What a loop takes that keeps the values of all steps, and no state."""
+    if goes_upwards(head):
+        return FAR
     if get(head + COUNT) >= 0:
         return get(head + COUNT) * get(head + LOW)
     if get(head + STEP):
@@ -179,7 +187,7 @@ def place_copies(stack: int, head: int) -> None:
 
 
 def make_room(
-    stack: int, need: int, n: int, state: int, full: int, copies: int, followed: int
+    stack: int, need: int, n: int, state: int, full: int, copies: int, followed: int, upwards: int
 ) -> None:
     """Take items from the loop before, from those on which it can go on without them.
 
@@ -205,6 +213,10 @@ def make_room(
     possible = [top for top in tops if left(top) >= need]
     if followed or not possible:
         chosen = next(iter(tops))
+    elif upwards:  # What more it had would not save steps.
+        if end_of(stack) - get(stack + CURSOR) - HEAD_BYTES >= need:
+            return
+        chosen = possible[-1]
     elif n < 0:
         half = [t for t in possible if 2 * (t - before) <= get(before + ROOM)]
         chosen = half[-1] if half else possible[0]
@@ -282,6 +294,8 @@ def share(
 def ask(stack: int, head: int, end: int) -> int:
     """What to do at the step that the arrays stand before, on the way to the step `end`."""
     step = get(head + STEP)
+    if goes_upwards(head):
+        return store_only(stack, head)
     if get(head + COUNT) < 0:
         return explore(stack, head, step)
     saved, left = get(head + SAVED), end - step
@@ -316,6 +330,17 @@ def store_first(head: int, left: int, *, all_fit: bool) -> int:
         plan = plan_of(head)
         go(head, RUN, plan.again(left, plan.free(1, 0)) or left - 1)
     return STORE
+
+
+def store_only(stack: int, head: int) -> int:
+    """The restart state from which all steps are run again; in the file, where others may need the memory."""
+    n, free = get(head + COUNT), end_of(stack) - get(stack + CURSOR)
+    go(head, RUN, n)
+    return (
+        WRITE
+        if get(stack + FILE) and get(head + FOLLOWED) and n * get(head + SAVED) > free
+        else STORE
+    )
 
 
 def go(head: int, kind: int, until: int) -> int:
@@ -391,6 +416,9 @@ def restart(stack: int, head: int, end: int) -> int:
     """A restart state is on top, and the arrays are as it says: go on towards the step `end`."""
     item, saved = get(head + TOP), get(head + SAVED)
     step = get(item + ITEM_STEP)
+    if goes_upwards(head):
+        drop(stack, head)
+        return go(head, KEEP, end)
     left, free = end - step, end_of(stack) - get(stack + CURSOR)
     if run := get(head + AGAIN):
         put(head + AGAIN, 0)
@@ -427,7 +455,7 @@ def finish(stack: int, head: int) -> int:
 
 FUNCTIONS = {
     "mutad_steps_room": (room, 1),
-    "mutad_steps_begin": (begin, 11),
+    "mutad_steps_begin": (begin, 12),
     "mutad_steps_ask": (ask, 3),
     "mutad_steps_turn": (turn, 2),
     "mutad_steps_restart": (restart, 3),

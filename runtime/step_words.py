@@ -51,6 +51,11 @@ def put(address: int, value: int) -> None:
     ctypes.c_int64.from_address(address).value = value
 
 
+def goes_upwards(head: int) -> bool:
+    """Whether steps are reversed from the first to the last: only the state before the first is kept."""
+    return get(head + PERIOD) == FAR
+
+
 def end_of(stack: int) -> int:
     """What may be taken ends at the limit of the scope, if it has one, and of the stack."""
     limit, end = get(stack + LIMIT), get(stack + END)

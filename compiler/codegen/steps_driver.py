@@ -363,25 +363,74 @@ class StepsWriter:
         text.branch_if(text.value(f"icmp ne i64 {record}, 0"), values, from_state)
         text.start(values)
         self.turn(shadows, "%shadows", [turned.index(k) for k in range(len(turned))])
-        fields = ["ptr %ctx", "i64 %depth", f"i64 {record}", *self.shown(shadows, "%shadows")]
-        back = symbol(f"{self.op.target}{activation.BACKWARD}")
-        every = text.value(f"call fastcc {{ i32 }} @{back}({', '.join(fields)})", "all")
-        self.leave_when_failed(text.value(f"extractvalue {{ i32 }} {every}, 0", "status"))
-        text.do("call void @mutad_steps_pop(ptr %stack, ptr %kept)")
+        self.reverse_step(record, shadows)
         text.do(f"store i64 {text.sub(left, '1')}, ptr {end}, align 8")
         text.branch(head)
         text.start(from_state)
         self.restart(item)
         self.asked("mutad_steps_restart", left)
-        status = text.value(
-            f"call i32 @{run}(ptr %ctx, i64 %depth, ptr %kept, ptr %home, ptr %now, i64 {left})",
-            "status",
-        )
-        self.leave_when_failed(status)
+        self.run_again(run, left)
         text.branch(head)
         text.start(done)
+        return self.finished(name)
+
+    def reverse_upwards(self, name: str, run: str, shadows: Frame) -> str:
+        """All steps from the first on: each is run again, keeps its values, and is reversed."""
+        text = self.text
+        end = text.alloca("i64", "end")
+        text.do(f"store i64 0, ptr {end}, align 8")
+        head, body, done = text.label("head"), text.label("body"), text.label("done")
+        text.branch(head)
+        text.start(head)
+        before = text.value(f"load i64, ptr {end}, align 8", "before")
+        text.branch_if(text.value(f"icmp slt i64 {before}, %count"), body, done)
+        text.start(body)
+        item = self.load("ptr", "%kept", TOP, "item")
+        first, again, looked = text.label("first"), text.label("again"), text.label("item")
+        values, from_state, fetched = (
+            text.label("values"),
+            text.label("state"),
+            text.label("fetched"),
+        )
+        nothing = text.value(f"icmp eq ptr {item}, null")
+        text.branch_if(nothing, first, looked)
+        text.start(first)
+        text.branch_if(text.value(f"icmp eq i64 {before}, 0"), fetched, again)
+        text.start(fetched)
+        self.asked("mutad_steps_fetch", "%count")
+        text.branch(head)
+        text.start(looked)
+        record = self.load("i64", item, ITEM_RECORD, "record")
+        text.branch_if(text.value(f"icmp ne i64 {record}, 0"), values, from_state)
+        text.start(from_state)
+        self.restart(item)
+        self.asked("mutad_steps_restart", "%count")
+        text.branch(again)
+        text.start(again)
+        self.run_again(run, text.add(before, "1"))
+        text.branch(head)
+        text.start(values)
+        self.reverse_step(record, shadows)
+        text.do(f"store i64 {text.add(before, '1')}, ptr {end}, align 8")
+        text.branch(head)
+        text.start(done)
+        return self.finished(name)
+
+    def reverse_step(self, record: str, shadows: Frame) -> None:
+        """Reverse the step whose values are on top, and drop these."""
+        text, back = self.text, symbol(f"{self.op.target}{activation.BACKWARD}")
+        fields = ["ptr %ctx", "i64 %depth", f"i64 {record}", *self.shown(shadows, "%shadows")]
+        every = text.value(f"call fastcc {{ i32 }} @{back}({', '.join(fields)})", "all")
+        self.leave_when_failed(text.value(f"extractvalue {{ i32 }} {every}, 0", "status"))
+        text.do("call void @mutad_steps_pop(ptr %stack, ptr %kept)")
+
+    def run_again(self, run: str, end: str) -> None:
+        given = "ptr %ctx, i64 %depth, ptr %kept, ptr %home, ptr %now"
+        self.leave_when_failed(self.text.value(f"call i32 @{run}({given}, i64 {end})", "status"))
+
+    def finished(self, name: str) -> str:
         self.asked("mutad_steps_finish")
-        text.do("ret i32 0")
+        self.text.do("ret i32 0")
         return self.definition(name, ["ptr %home", "ptr %now", "ptr %shadows", "i64 %count"])
 
     def restart(self, item: str) -> None:

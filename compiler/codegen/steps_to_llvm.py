@@ -11,7 +11,8 @@ Two functions are written for each loop. `run` goes from the step that the array
 is told, or as long as the loop's flag is set. Where it does not know what to do it asks: to keep the state,
 then to run so many steps, and to keep the values of each, or nothing. `reverse` looks at the top of the stack
 until it is empty: the values of a step are reversed; from a restart state steps are run again, on copies, up
-to the last that is not reversed.
+to the last that is not reversed. Where steps go upwards, it begins at the only restart state, and reverses
+each step when it has run it again.
 
 States for which there is no room in memory the runtime takes to a file, from the top of the stack; where a
 loop has nothing on it, `reverse` has the last of them brought back. The file is the call's own: the kernel's
@@ -152,7 +153,7 @@ def lower_steps(state: KernelState, op: activation.StepsOp) -> None:
     size, low, full, *inner = sizes
     given = [
         text.value(f"ptrtoint ptr {stack} to i64"), steps, size, low, full, copied_bytes(state, op),
-        str(int(op.followed is not None)), *inner,
+        str(int(op.followed is not None)), str(int(op.upwards is not None)), *inner,
     ]  # fmt: skip
     head = callback(text, state, "mutad_steps_begin", given)
     raise_pending(state, op, head)
@@ -206,7 +207,11 @@ def lower_reverse_steps(state: KernelState, op: activation.ReverseStepsOp) -> No
     moves, of = op.permutation, op.of
     turned = [of.index(moves[k]) for k in of]
     turned += range(len(of), len(shadows.values))
-    state.functions[name] = StepsWriter(state, op, frame).reverse(name, run, shadows, turned)
+    writer = StepsWriter(state, op, frame)
+    if op.upwards is None:
+        state.functions[name] = writer.reverse(name, run, shadows, turned)
+    else:
+        state.functions[name] = writer.reverse_upwards(name, run, shadows)
     given = f"ptr %ctx, i64 {state.depth}, ptr {kept}, ptr {home}, ptr {now}, ptr {beside}"
     status = text.value(f"call i32 @{name}({given}, i64 {count})", "status")
     leave_when_failed(state, status)

@@ -17,9 +17,10 @@ from .intervals import Taken
 from .segments import ArrayExtent, bytes_of
 from .sizes import LONGEST_SUM, Sizes
 
-Loop = tuple[int, int, int, int, int, int, int, Any]
+Loop = tuple[int, int, int, int, int, int, int, int, Any]
 """The count, the bytes of a state, of what a step keeps at least and at most, and of the copies, whether
-others follow, what loops within the step need, and the largest of these, if there is one."""
+others follow, whether it is reversed upwards, what loops within the step need, and the largest of these, if
+there is one."""
 
 Outcome = tuple[list[tuple[int, int]] | None, int | None, int | None]
 """How often steps of each loop, and of the one within, are run, None where the bytes are too few; the least
@@ -176,7 +177,7 @@ def may_run(steps: activation.StepsOp, sizes: Sizes) -> bool:
 
 
 def inner_count(loop: Loop) -> int:
-    return 0 if loop[7] is None else loop[7][0]
+    return 0 if loop[-1] is None else loop[-1][0]
 
 
 def numbers_of(steps: activation.StepsOp, sizes: Sizes, count: int) -> Loop | None:
@@ -188,8 +189,11 @@ def numbers_of(steps: activation.StepsOp, sizes: Sizes, count: int) -> Loop | No
     low, full, least, inner, inner_state, inner_saved = (n or 0 for n in found)
     if inner < 0 or has_deeper_loops(steps):
         return None
-    within = (inner, inner_state, inner_saved, inner_saved, 0, 0, 0, None) if least else None
-    return (count, state, low, full, copies, int(steps.followed is not None), least, within)
+    upwards = int(all(one.upwards is not None for one in loops_within(steps)))
+    kept = inner_saved, inner_saved, 0, 0, upwards, 0
+    within = (inner, inner_state, *kept, None) if least else None
+    ways = int(steps.followed is not None), int(steps.upwards is not None)
+    return (count, state, low, full, copies, *ways, least, within)
 
 
 def has_deeper_loops(steps: activation.StepsOp) -> bool:

@@ -73,7 +73,7 @@ def stack(frame: Frame, op: activation.StackOp) -> None:
 
 
 def reverse_steps(frame: Frame, op: activation.ReverseStepsOp) -> None:
-    """Its steps, the last first."""
+    """Its steps, the last first, or upwards: then no array takes turns."""
     backward = frame.machine.function(f"{op.target}{activation.BACKWARD}")
     moves = [op.of.index(op.permutation[k]) for k in op.of]
     shadows = frame.all(op.shadows)
@@ -81,6 +81,10 @@ def reverse_steps(frame: Frame, op: activation.ReverseStepsOp) -> None:
     shared = frame.all(op.shared)
     if shared:
         shared[0].array()[...] = len(records)
+    if op.upwards is not None:
+        for record in records:
+            frame.machine.call(backward, [*record, *shadows, *shared], frame.depth)
+        return
     for _ in records:
         shadows = [shadows[k] for k in moves]
     for record in reversed(records):

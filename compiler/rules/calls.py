@@ -243,6 +243,7 @@ class Steps(Rule[activation.StepsOp]):
             op.target, sweep.values(op.operands[:8]), with_dots(sweep, op, places), op.permutation,
             op.read, op.written, [k.value.data for k in op.live], op.memory.value.data,
             None if op.flag is None else op.flag.value.data, followed=op.followed is not None,
+            upwards=op.upwards is not None,
         )  # fmt: skip
         made.move(tangent_name(op.target), places)
         sweep.append(made)

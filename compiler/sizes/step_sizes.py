@@ -423,7 +423,9 @@ class StepSizes:
         return self.a.add(self.a.add(self.copies, self.state), self.a.add(self.low, HEAD))
 
     def at_most(self) -> Number:
-        """What it keeps that runs no step again."""
+        """What it keeps that runs no step again; upwards each is."""
+        if self.steps.upwards is not None:
+            return self.a.add(self.a.add(self.copies, self.state), self.a.add(self.full, HEAD))
         if self.count == -1:
             return UNBOUNDED
         whole = self.a.add(self.a.mul(self.a.at_least_zero(self.count), self.full), HEAD)
@@ -457,7 +459,10 @@ class StepSizes:
         return [a.emit(memref.LoadOp.get(cell.memref, [])).results[0] for cell in cells]
 
     def of_step(self, number: SSAValue) -> list[Number]:
-        """What the step of this number keeps, its loops at least and at most; the largest's numbers."""
+        """What the step of this number keeps, its loops at least and at most; the largest's numbers.
+
+        The more there is for a loop that goes downwards, the fewer steps it runs: such a loop is the largest.
+        """
         a, arguments = self.a, self.forward.body.block.args
         passed: dict[SSAValue, SSAValue] = dict(
             zip(arguments[1:], self.steps.arguments, strict=True)
@@ -477,7 +482,8 @@ class StepSizes:
         full = called.kept_by({op: one.at_most() for op, one in inner.items()})
         largest: list[Number] = [0, 0, 0]
         most: Number = 0
-        for one in inner.values():
+        downwards = [one for op, one in inner.items() if op.upwards is None]
+        for one in downwards or inner.values():
             larger = a.compare("sgt", one.at_most(), most)
             most = a.choose(larger, one.at_most(), most)
             shown = (one.count, one.state, one.low)

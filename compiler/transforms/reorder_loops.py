@@ -81,6 +81,7 @@ from .memory_effects import functions
 from .run_upwards import run_upwards
 from .scalar_nests import ScalarNest, accesses_of, are_many, leaves_in, parts_of, scalar_nests
 from .upward_rows import rows_upwards
+from .upward_steps import steps_upwards
 
 FEW = 16
 """A loop of fewer iterations, where that is known, is not made the innermost one."""
@@ -105,6 +106,7 @@ class ReorderLoops(ModulePass):
             for loop in nests:
                 Nest(function, loop, self.fastmath, alias).reorder(*sums[:2])
             rows_upwards(function, self.fastmath, sums[2])
+        steps_upwards(op, self.fastmath, sums[2])
 
 
 class Nest(ScalarNest):

@@ -1,7 +1,9 @@
-"""A loop that does what the steps of a checkpointed loop do backwards. Part of `collect_step_products`.
+"""A loop that does what the steps of a checkpointed loop do backwards. Part of `collect_step_products` and
+`reorder_loops`.
 
 What steps are given alike (arguments that no step writes, and their extents) stands outside of the loop. The
-number of a step is what is left of the count. What else a step has kept is memory of its iteration::
+number of a step is what is left of the count, or of steps that go upwards, that of the iteration. What else a
+step has kept is memory of its iteration::
 
     func.func @step_forward(%i, %w) -> (%saved, %w, %i)     for t in range(count):
     func.func @step_backward(%saved, %w, %i, %w_shadow)         saved = alloc()
@@ -89,6 +91,8 @@ class Model:
         op, given = value.owner, list[SSAValue](self.forward.body.block.args)
         if value in given:
             k = given.index(value) - 1
+            if k < 0 and self.steps.upwards is not None:
+                return self.body.args[0]
             if k < 0:
                 one = index_constant(1)
                 last = arith.SubiOp(self.count, one.result)

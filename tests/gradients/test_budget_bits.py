@@ -15,7 +15,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from budget_programs import compiled, copies, growing_steps, least_of, outcome
+from budget_programs import (
+    ROWS,
+    compiled,
+    copies,
+    growing_steps,
+    least_of,
+    outcome,
+    some_stages_in_each_step,
+    stages,
+    stages_in_each_step,
+)
 from turns import in_turn
 
 from mutad.runtime.target import VARIABLE, runnable
@@ -343,6 +353,7 @@ def every_second_transposed(a: Array) -> Array:
 
 
 PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
+    *[row for row in ROWS if row[0] in (stages, stages_in_each_step, some_stages_in_each_step)],
     (sine_chain, (CHANCE.uniform(0.5, 1.5, 300), 0.8, 0.3), ("x", "a", "b")),
     (gate, (CHANCE.uniform(0.5, 1.5, 300), 0.3), ("x", "k")),
     (newton, (CHANCE.uniform(0.5, 1.5, 300), 0.3), ("x", "k")),

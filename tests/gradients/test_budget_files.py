@@ -23,7 +23,7 @@ from mutad.runtime.measure import measure_gradient
 
 U = np.linspace(0.2, 0.9, 1000)
 ARGUMENTS = U, 0.1, 60
-WRITTEN = (0, 5, 10, 13, 17, 21, 23, 24, 27, 31, 33, 34, 35, 36, 38)
+WRITTEN = (0, 5, 10, 13, 17, 21, 23, 24, 27, 31, 33, 34, 35, 36, 38, 49, 51)
 """Rows of all kinds: several loops, in branches, within each other, `while`, exceptions."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,7 @@ from budget_programs import (
     least_of,
     outcome,
     point_by_point,
+    stages,
     sweeps,
     three_in_turn,
     with_scratch,
@@ -87,7 +89,7 @@ def test_what_needs_guards_has_them_with_and_without_a_budget() -> None:
             assert code.metadata["retries"]
 
 
-@pytest.mark.parametrize("row", [4, 10, 13, 21, 31])
+@pytest.mark.parametrize("row", [4, 10, 13, 21, 31, 49, 51])
 def test_the_least_budget_is_the_least(row: int) -> None:
     function, arguments, wrt = ROWS[row]
     least = compiled(function, 1).explain(*copies(arguments), wrt=wrt).budget.least
@@ -237,6 +239,23 @@ def test_the_receipt_tells_of_each_loop() -> None:
     assert (loop.steps, loop.inner_steps) == (30, 3000)
     assert 3000 < loop.inner_executed < 4 * 3000
     assert "that within it" in str(budget)
+
+
+def test_steps_that_may_come_in_any_order_run_twice_whatever_the_budget() -> None:
+    """From the first to the last, as the loop goes that saves all."""
+    function, arguments, wrt = ROWS[49]
+    assert function is stages
+    least = compiled(function, 1).explain(*copies(arguments), wrt=wrt).budget.least
+    executed = set[tuple[int, ...]]()
+    for memory in (least, 2 * least):
+        tight = compiled(function, memory)
+        first, second, last = tight.explain(*copies(arguments), wrt=wrt).budget.loops
+        executed.add((first.executed, second.executed))
+        assert last.executed >= last.steps == 30
+        found = tight.grad(*copies(arguments), wrt=wrt)
+        wanted = mutad.compile(function, grad=True, saves="all").grad(*copies(arguments), wrt=wrt)
+        assert all(map(functools.partial(np.allclose, rtol=1e-13), found, wanted))
+    assert executed == {(60, 60)}
 
 
 def power(x, n):

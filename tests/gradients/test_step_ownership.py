@@ -80,7 +80,10 @@ OWN_ROWS: list[Row] = [
     (whiles_and_loops, (some(8), some(8, 8), 8, 2), ("u", "w")),
     (loops_that_follow, (some(9), some(9), 5, 4), ("u", "w")),
 ]
-NAMES = ("after_each_other", "two_in_each", "sweeps_until_small", "three_deep", "four_deep")
+NAMES = (
+    *("after_each_other", "two_in_each", "sweeps_until_small", "three_deep", "four_deep"),
+    *("stages", "stages_in_each_step", "some_stages_in_each_step"),
+)
 WATCHED: list[Row] = [*OWN_ROWS, *(row for row in programs.ROWS if row[0].__name__ in NAMES)]
 
 
@@ -144,7 +147,7 @@ def stack() -> Generator[int]:
 
 def begun(stack: int) -> int:
     """A loop of 5 steps, of which each keeps 400 bytes beside those of its loops; it stores its state."""
-    head = answered(step_stack.begin, (stack, 5, 132, 800, 2000, 96, 0, 400, 3, 64, 64))
+    head = answered(step_stack.begin, (stack, 5, 132, 800, 2000, 96, 0, 0, 400, 3, 64, 64))
     assert head > 0
     return head
 

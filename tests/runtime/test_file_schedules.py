@@ -53,7 +53,7 @@ def counted(n: int, state: int, saved: int, room: int) -> tuple[float, int]:
     step_words.put(own.stack + step_words.FILE_END, spill_file.FIRST)
     spill_file.files[own.stack] = Counting()
     try:
-        ((ran, _),) = own.run([(n, state, saved, saved, 0, 0, 0, None)])
+        ((ran, _),) = own.run([(n, state, saved, saved, 0, 0, 0, 0, None)])
     finally:
         spill_file.closed(own.stack)
     assert step_words.get(own.stack + step_words.FILE_END) == spill_file.FIRST  # all is taken back

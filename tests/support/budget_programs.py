@@ -365,6 +365,56 @@ def chained(x, following, turns):
     return total
 
 
+def stages(x, w, h, steps):
+    """Sums over steps that only sines hand on: their derivatives may come in any order."""
+    z, e = np.arange(x.size) * 0.01, np.zeros(x.size)
+    for _ in range(steps):
+        z = np.sin(z) + 0.1 * z * z
+        t = np.sin(x * z)
+        e += h * t * np.cos(t)
+    x = x * e
+    for _ in range(steps):
+        z = np.cos(z) + 0.1 * z * z
+        t = np.sin(w * z) * np.cos(x * z)
+        e += h * t * np.cos(t)
+    for _ in range(steps):
+        x *= np.sin(x) * h
+    return (e * e).sum() + x.sum()
+
+
+def stages_in_each_step(x, c, h, steps):
+    """Steps with loops that go upwards, and others."""
+    z = np.arange(x.size) * 0.01
+    for _ in range(steps):
+        e = np.zeros(x.size)
+        for q in range(c.size):
+            z = np.sin(z) + 0.1 * z * z
+            t = np.sin(x * z) * c[q]
+            e += h * t * np.cos(t)
+        for q in range(c.size):
+            x[1:] *= np.cos(x[:-1] * c[q])
+        x = 0.9 * x + e
+    return (x * x).sum()
+
+
+def some_stages_in_each_step(x, turns, h, bad):
+    """Elements say how many; one may raise."""
+    z = np.arange(x.size) * 0.01
+    for i in range(turns.size):
+        e = np.zeros(x.size)
+        for q in range(turns[i]):
+            z = z * 0.9 + 0.3
+            t = np.sin(x * z)
+            e += h * t * np.cos(t)
+            if i == bad and q == 2:
+                raise ValueError(f"step {i}")
+        x = np.sin(x) * (1.0 + e)
+    return (x * x).sum() + z.sum()
+
+
+STAGED = np.random.default_rng(1).normal(size=46)
+TURNS = np.array([3, 0, 7, 1, 2, 5])
+
 ROWS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
     (stencil, (some(40), 0.1, 60), ("u", "k")),
     (stencil, (some(21).astype(np.float32), np.float32(0.1), 25), ("u", "k")),
@@ -422,6 +472,11 @@ ROWS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
     (sweeps_in_a_branch, (some(9), 6, 0), ("u",)),
     (chained, (np.asfortranarray(CHANCE.normal(size=(7, 2))), np.arange(7) - 1, 5), ("x",)),
     (chained, (CHANCE.normal(size=(14, 6))[::2, 1::3], np.arange(7) - 1, 5), ("x",)),
+    (stages, (STAGED[:37].copy(), STAGED[9:].copy(), 0.1, 30), ("x", "w", "h")),
+    (stages, (STAGED[:37].copy(), STAGED[9:].copy(), 0.1, 2), ("x", "h")),
+    (stages_in_each_step, (STAGED[:37].copy(), STAGED[37:].copy(), 0.1, 6), ("x", "c", "h")),
+    (some_stages_in_each_step, (STAGED[:37].copy(), TURNS, 0.1, -1), ("x", "h")),
+    (some_stages_in_each_step, (STAGED[:37].copy(), TURNS, 0.1, 2), ("x", "h")),
 ]
 
 

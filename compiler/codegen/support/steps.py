@@ -22,7 +22,7 @@ ITEM_STEP, ITEM_RECORD, ITEM_END, ITEM_HEAD = 8, 16, 24, 32
 
 CALLBACKS = {
     "mutad_steps_room": 1,
-    "mutad_steps_begin": 11,
+    "mutad_steps_begin": 12,
     "mutad_steps_ask": 3,
     "mutad_steps_turn": 2,
     "mutad_steps_restart": 3,
