@@ -265,6 +265,8 @@ class Ready:
     wide: bool
     reduces: bool
     """Whether LLVM is to reduce the strength of its loops."""
+    size: int = 0
+    """That of its text: about as long it takes to emit."""
 
 
 def ready(text: str, opt: int, target: Target | None) -> Ready:
@@ -282,7 +284,7 @@ def in_strength(module: llvm.ModuleRef, text: str, opt: int, target: Target | No
     after = reduced(before)
     if after is not None and after is not before:
         module = parsed(after, machine_of(opt, target, wide=wide))
-    return Ready(module, wide, reduces=after is None)
+    return Ready(module, wide, reduces=after is None, size=len(before))
 
 
 def withheld(module: llvm.ModuleRef, opt: int, target: Target) -> str:
@@ -311,7 +313,8 @@ def optimize_in_parts(
 def emitted_at_once(texts: Sequence[str], opt: int, target: Target | None) -> list[bytes]:
     """The object code of modules, made in threads.
 
-    A module is optimized in one step and emitted in another, so that all threads end at about the same time.
+    A module is optimized in one step and emitted in another, the largest first, so that all threads end at
+    about the same time.
     Options hold for both steps. Only where LLVM is to reduce the strength of loops is the code emitted when
     all else is done.
     """
@@ -326,7 +329,7 @@ def emitted_at_once(texts: Sequence[str], opt: int, target: Target | None) -> li
             if made_anew(module):
                 return None
             one = in_strength(module, texts[k], opt, target)
-            return one if one.reduces else Rest(partial(object_of, opt, target, one))
+            return one if one.reduces else Rest(partial(object_of, opt, target, one), one.size)
 
         with options_of(vectorized), reduction(by_llvm=False):
             found = zip(left, at_once(made, left), strict=True)

@@ -1,17 +1,19 @@
 """LLVM in several threads at once: each has modules of its own, with their contexts and target machines.
 
 llvmlite lets one thread at a time into LLVM, by a lock around every function of its library. LLVM itself asks
-for less: threads may share no context and no target machine. So our threads make the two calls that take the
-time without that lock; other users of llvmlite take it as before. (Options are LLVM's as a whole: what is at
-work is waited for before one is set that it reads.)
+for less: threads may share no context and no target machine. So our threads make the calls that take the time
+without that lock; other users of llvmlite take it as before. (Options are LLVM's as a whole: what is at work
+is waited for before one is set that it reads.)
 
-What stands in the line is done by the threads, and by the caller that waits for it. A thread ends with the
-line.
+What stands in the line is done by the threads, and by the caller that waits for it: all that was begun, and
+then the second steps, the largest first. A thread ends with the line.
 """
 
 from __future__ import annotations
 
 import functools
+import heapq
+import itertools
 import os
 import threading
 from collections import deque
@@ -27,14 +29,21 @@ Made = TypeVar("Made")
 Left = TypeVar("Left", covariant=True)
 Asked = ParamSpec("Asked")
 
-LONG_CALLS = ("LLVMPY_RunNewModulePassManager", "LLVMPY_TargetMachineEmitToMemory")
+LONG_CALLS = (
+    *("LLVMPY_RunNewModulePassManager", "LLVMPY_TargetMachineEmitToMemory"),
+    *("LLVMPY_ParseAssembly", "LLVMPY_VerifyModule", "LLVMPY_PrintModuleToString"),
+    "LLVMPY_DisposeModule",
+)
+"""(The last four take a millisecond each, at about the same time in all threads.)"""
 
 
 @dataclass(frozen=True)
 class Rest(Generic[Left]):
-    """The next step of a task, which any thread may do: it stands at the end of the line."""
+    """The next step of a task, which any thread may do, when nothing is left to begin."""
 
     work: Callable[[], Left]
+    size: int = 0
+    """The larger, the earlier: small ones are left when a thread has no more to do."""
 
 
 class Task(Generic[Made]):
@@ -60,7 +69,8 @@ class Task(Generic[Made]):
             return
         if isinstance(made, Rest):
             self.work = made.work
-            line.append(self)  # a Ctrl-C that comes now is not the task's: it stands in the line
+            # A Ctrl-C that comes now is not the task's: it stands in the line.
+            heapq.heappush(second_steps, (-made.size, next(turns), self))
         else:
             self.made, self.work = made, None
 
@@ -80,7 +90,11 @@ class Task(Generic[Made]):
 
 
 line: deque[Task[Any]] = deque()
-"""What no thread has taken yet."""
+"""What no thread has begun yet."""
+second_steps: list[tuple[int, int, Task[Any]]] = []
+"""A heap of what stands behind that: by minus its size, and in turn. (The heap's functions are C, and compare
+no more than two numbers: no other thread sees half of what they do.)"""
+turns = itertools.count()
 others: list[threading.Thread] = []
 """The threads, until they are waited for."""
 
@@ -146,7 +160,14 @@ def work_off() -> None:
     """Do what stands in the line, until nothing does."""
     with without_lock(), suppress(IndexError):
         while True:
-            line.popleft().run()
+            following().run()
+
+
+def following() -> Task[Any]:
+    """The next one; IndexError where nothing stands in the line."""
+    with suppress(IndexError):
+        return line.popleft()
+    return heapq.heappop(second_steps)[-1]
 
 
 def complete() -> None:
@@ -182,6 +203,7 @@ def completed() -> Generator[None]:
         yield
     finally:
         line.clear()
+        second_steps.clear()
         complete()
 
 
