@@ -6,7 +6,7 @@ without that lock; other users of llvmlite take it as before. (Options are LLVM'
 is waited for before one is set that it reads.)
 
 What stands in the line is done by the threads, and by the caller that waits for it: all that was begun, and
-then the second steps, the largest first. A thread ends with the line.
+then the second steps, the largest first. A thread ends with the line. Its target machines go to the next one.
 """
 
 from __future__ import annotations
@@ -147,13 +147,21 @@ def start(count: int) -> None:
     """Have so many threads, if the system has them for us: the work is done by those that there are."""
     others[:] = [thread for thread in others if thread.is_alive()]
     for _ in range(count - len(others)):
-        thread = threading.Thread(target=work_off, name="mutad-llvm")
+        thread = threading.Thread(target=work_of_thread, name="mutad-llvm")
         others.append(thread)  # first: a Ctrl-C leaves none that nobody waits for
         try:
             thread.start()
         except RuntimeError:
             others.remove(thread)
             return
+
+
+def work_of_thread() -> None:
+    try:
+        work_off()
+    finally:
+        for cache in caches:
+            cache.leave()
 
 
 def work_off() -> None:
@@ -259,17 +267,32 @@ def without_lock() -> Generator[None]:
 
 
 class CacheOfThread(Generic[Asked, Made]):
-    """`functools.cache`, where each thread has what it made itself."""
+    """`functools.cache`, where each thread has what it made itself, and one of ours what another one left."""
 
     def __init__(self, make: Callable[Asked, Made]) -> None:
         functools.update_wrapper(self, make)
         self.make, self.own = make, threading.local()
+        self.left: list[Callable[Asked, Made]] = []
+        caches.append(self)
 
     def __call__(self, *args: Asked.args, **kwargs: Asked.kwargs) -> Made:
         if not hasattr(self.own, "cached"):
-            self.cache_clear()
+            with suppress(IndexError):
+                self.own.cached = self.left.pop()
+        if not hasattr(self.own, "cached"):
+            self.own.cached = functools.cache(self.make)
         return self.own.cached(*args, **kwargs)
 
+    def leave(self) -> None:
+        """The thread ends: what it made is for the next one."""
+        if hasattr(self.own, "cached"):
+            self.left.append(self.own.cached)
+            del self.own.cached
+
     def cache_clear(self) -> None:
-        """Forget what this thread has made."""
+        """Forget what this thread has made, and those that ended."""
+        self.left.clear()
         self.own.cached = functools.cache(self.make)
+
+
+caches: list[CacheOfThread[..., Any]] = []

@@ -18,7 +18,14 @@ import pytest
 from mutad import compile
 from mutad.compiler.codegen import llvm_threads, module_parts
 from mutad.compiler.codegen.llvm_module import machine_of, optimize_in_parts
-from mutad.compiler.codegen.llvm_threads import LONG_CALLS, Rest, at_once, ffi, without_lock
+from mutad.compiler.codegen.llvm_threads import (
+    LONG_CALLS,
+    CacheOfThread,
+    Rest,
+    at_once,
+    ffi,
+    without_lock,
+)
 from mutad.compiler.codegen.module_parts import DEFINITION, parts_of
 
 LOOP = """
@@ -353,6 +360,21 @@ def test_a_ctrl_c_between_two_steps_leaves_the_second_in_the_line(monkeypatch) -
     llvm_threads.complete()  # another call's
     assert done == [7]
     assert not llvm_threads.second_steps
+
+
+def test_what_a_thread_has_made_is_the_next_ones(monkeypatch) -> None:
+    monkeypatch.setattr(llvm_threads, "processors", lambda: 2)
+    monkeypatch.setattr(llvm_threads, "caches", [])
+    made: list[int] = []
+    cache = CacheOfThread(lambda k: made.append(k) or threading.get_ident())
+    for _ in range(3):
+        meeting = threading.Barrier(2)
+        here, there = at_once(lambda k, m=meeting: (m.wait(10), cache(7))[1], range(2))
+        assert here != there
+    assert made == [7, 7]
+    cache.cache_clear()
+    at_once(cache, [7])
+    assert made == [7, 7, 7]
 
 
 def test_no_thread_for_one_processor_or_one_module(monkeypatch) -> None:
