@@ -1,17 +1,19 @@
 """LLVM in several threads at once: each has modules of its own, with their contexts and target machines.
 
 llvmlite lets one thread at a time into LLVM, by a lock around every function of its library. LLVM itself asks
-for less: threads may share no context and no target machine. So our threads make the two calls that take the
-time without that lock; other users of llvmlite take it as before. (Options are LLVM's as a whole: what is at
-work is waited for before one is set that it reads.)
+for less: threads may share no context and no target machine. So our threads make the calls that take the time
+without that lock; other users of llvmlite take it as before. (Options are LLVM's as a whole: what is at work
+is waited for before one is set that it reads.)
 
-What stands in the line is done by the threads, and by the caller that waits for it. A thread ends with the
-line.
+What stands in the line is done by the threads, and by the caller that waits for it: all that was begun, and
+then the second steps, the largest first. A thread ends with the line. Its target machines go to the next one.
 """
 
 from __future__ import annotations
 
 import functools
+import heapq
+import itertools
 import os
 import threading
 from collections import deque
@@ -27,14 +29,21 @@ Made = TypeVar("Made")
 Left = TypeVar("Left", covariant=True)
 Asked = ParamSpec("Asked")
 
-LONG_CALLS = ("LLVMPY_RunNewModulePassManager", "LLVMPY_TargetMachineEmitToMemory")
+LONG_CALLS = (
+    *("LLVMPY_RunNewModulePassManager", "LLVMPY_TargetMachineEmitToMemory"),
+    *("LLVMPY_ParseAssembly", "LLVMPY_VerifyModule", "LLVMPY_PrintModuleToString"),
+    "LLVMPY_DisposeModule",
+)
+"""(The last four take a millisecond each, at about the same time in all threads.)"""
 
 
 @dataclass(frozen=True)
 class Rest(Generic[Left]):
-    """The next step of a task, which any thread may do: it stands at the end of the line."""
+    """The next step of a task, which any thread may do, when nothing is left to begin."""
 
     work: Callable[[], Left]
+    size: int = 0
+    """The larger, the earlier: small ones are left when a thread has no more to do."""
 
 
 class Task(Generic[Made]):
@@ -60,7 +69,8 @@ class Task(Generic[Made]):
             return
         if isinstance(made, Rest):
             self.work = made.work
-            line.append(self)  # a Ctrl-C that comes now is not the task's: it stands in the line
+            # A Ctrl-C that comes now is not the task's: it stands in the line.
+            heapq.heappush(second_steps, (-made.size, next(turns), self))
         else:
             self.made, self.work = made, None
 
@@ -80,7 +90,11 @@ class Task(Generic[Made]):
 
 
 line: deque[Task[Any]] = deque()
-"""What no thread has taken yet."""
+"""What no thread has begun yet."""
+second_steps: list[tuple[int, int, Task[Any]]] = []
+"""A heap of what stands behind that: by minus its size, and in turn. (The heap's functions are C, and compare
+no more than two numbers: no other thread sees half of what they do.)"""
+turns = itertools.count()
 others: list[threading.Thread] = []
 """The threads, until they are waited for."""
 
@@ -133,7 +147,7 @@ def start(count: int) -> None:
     """Have so many threads, if the system has them for us: the work is done by those that there are."""
     others[:] = [thread for thread in others if thread.is_alive()]
     for _ in range(count - len(others)):
-        thread = threading.Thread(target=work_off, name="mutad-llvm")
+        thread = threading.Thread(target=work_of_thread, name="mutad-llvm")
         others.append(thread)  # first: a Ctrl-C leaves none that nobody waits for
         try:
             thread.start()
@@ -142,11 +156,26 @@ def start(count: int) -> None:
             return
 
 
+def work_of_thread() -> None:
+    try:
+        work_off()
+    finally:
+        for cache in caches:
+            cache.leave()
+
+
 def work_off() -> None:
     """Do what stands in the line, until nothing does."""
     with without_lock(), suppress(IndexError):
         while True:
-            line.popleft().run()
+            following().run()
+
+
+def following() -> Task[Any]:
+    """The next one; IndexError where nothing stands in the line."""
+    with suppress(IndexError):
+        return line.popleft()
+    return heapq.heappop(second_steps)[-1]
 
 
 def complete() -> None:
@@ -182,6 +211,7 @@ def completed() -> Generator[None]:
         yield
     finally:
         line.clear()
+        second_steps.clear()
         complete()
 
 
@@ -237,17 +267,32 @@ def without_lock() -> Generator[None]:
 
 
 class CacheOfThread(Generic[Asked, Made]):
-    """`functools.cache`, where each thread has what it made itself."""
+    """`functools.cache`, where each thread has what it made itself, and one of ours what another one left."""
 
     def __init__(self, make: Callable[Asked, Made]) -> None:
         functools.update_wrapper(self, make)
         self.make, self.own = make, threading.local()
+        self.left: list[Callable[Asked, Made]] = []
+        caches.append(self)
 
     def __call__(self, *args: Asked.args, **kwargs: Asked.kwargs) -> Made:
         if not hasattr(self.own, "cached"):
-            self.cache_clear()
+            with suppress(IndexError):
+                self.own.cached = self.left.pop()
+        if not hasattr(self.own, "cached"):
+            self.own.cached = functools.cache(self.make)
         return self.own.cached(*args, **kwargs)
 
+    def leave(self) -> None:
+        """The thread ends: what it made is for the next one."""
+        if hasattr(self.own, "cached"):
+            self.left.append(self.own.cached)
+            del self.own.cached
+
     def cache_clear(self) -> None:
-        """Forget what this thread has made."""
+        """Forget what this thread has made, and those that ended."""
+        self.left.clear()
         self.own.cached = functools.cache(self.make)
+
+
+caches: list[CacheOfThread[..., Any]] = []

@@ -145,6 +145,7 @@ def test_nothing_is_at_work_behind_a_fault_of_ours(monkeypatch, processors) -> N
 
 def assert_nothing_is_at_work() -> None:
     assert not llvm_threads.line
+    assert not llvm_threads.second_steps
     assert not any(thread.name == "mutad-llvm" for thread in threading.enumerate())
     assert llvm_options.Reduction.by_llvm
     assert not llvm_threads.inside.count

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
+import heapq
 import operator
 import os
 import re
 import sys
 import threading
 import time
-from collections import deque
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,14 @@ import pytest
 from mutad import compile
 from mutad.compiler.codegen import llvm_threads, module_parts
 from mutad.compiler.codegen.llvm_module import machine_of, optimize_in_parts
-from mutad.compiler.codegen.llvm_threads import LONG_CALLS, Rest, at_once, ffi, without_lock
+from mutad.compiler.codegen.llvm_threads import (
+    LONG_CALLS,
+    CacheOfThread,
+    Rest,
+    at_once,
+    ffi,
+    without_lock,
+)
 from mutad.compiler.codegen.module_parts import DEFINITION, parts_of
 
 LOOP = """
@@ -292,6 +299,17 @@ def test_the_second_steps_stand_at_the_end_of_the_line(monkeypatch, count: int) 
         assert steps == [(step, k) for step in ("first", "second") for k in range(4)]
 
 
+def test_the_largest_second_steps_come_first(monkeypatch) -> None:
+    monkeypatch.setattr(llvm_threads, "processors", lambda: 1)
+    steps: list[int] = []
+
+    def first(k: int) -> Rest[None]:
+        return Rest(functools.partial(steps.append, k), size=(5, 7, 1, 7)[k])
+
+    at_once(first, range(4))
+    assert steps == [1, 3, 0, 2]
+
+
 def test_another_thread_may_do_the_second_step(monkeypatch) -> None:
     monkeypatch.setattr(llvm_threads, "processors", lambda: 2)
     second_begun, third_begun, first_done = (threading.Event() for _ in range(3))
@@ -323,25 +341,40 @@ def test_an_error_in_the_second_step_is_raised(processors) -> None:
     with pytest.raises(ZeroDivisionError):
         at_once(first, [1, 0, 2, 3])
     assert not llvm_threads.line
+    assert not llvm_threads.second_steps
     assert not llvm_threads.others
 
 
 def test_a_ctrl_c_between_two_steps_leaves_the_second_in_the_line(monkeypatch) -> None:
-    class Line(deque):
-        """A Ctrl-C comes when a second step has been put there."""
+    push = heapq.heappush
 
-        def append(self, task) -> None:
-            super().append(task)
-            raise KeyboardInterrupt
+    def then_ctrl_c(heap, item) -> None:
+        push(heap, item)
+        raise KeyboardInterrupt
 
     monkeypatch.setattr(llvm_threads, "processors", lambda: 1)
-    monkeypatch.setattr(llvm_threads, "line", Line())
+    monkeypatch.setattr(heapq, "heappush", then_ctrl_c)
     done: list[int] = []
     with pytest.raises(KeyboardInterrupt):
         at_once(lambda k: Rest(functools.partial(done.append, k)), [7])
     llvm_threads.complete()  # another call's
     assert done == [7]
-    assert not llvm_threads.line
+    assert not llvm_threads.second_steps
+
+
+def test_what_a_thread_has_made_is_the_next_ones(monkeypatch) -> None:
+    monkeypatch.setattr(llvm_threads, "processors", lambda: 2)
+    monkeypatch.setattr(llvm_threads, "caches", [])
+    made: list[int] = []
+    cache = CacheOfThread(lambda k: made.append(k) or threading.get_ident())
+    for _ in range(3):
+        meeting = threading.Barrier(2)
+        here, there = at_once(lambda k, m=meeting: (m.wait(10), cache(7))[1], range(2))
+        assert here != there
+    assert made == [7, 7]
+    cache.cache_clear()
+    at_once(cache, [7])
+    assert made == [7, 7, 7]
 
 
 def test_no_thread_for_one_processor_or_one_module(monkeypatch) -> None:
