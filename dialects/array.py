@@ -60,6 +60,7 @@ from .array_views import (
     contiguous,
 )
 from .array_views import collapsed_type as collapsed_type
+from .array_views import index_number as index_number
 from .array_views import is_by_columns as is_by_columns
 from .array_views import is_contiguous as is_contiguous
 from .array_views import strided as strided

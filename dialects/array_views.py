@@ -1,7 +1,7 @@
 """Views of arrays, and what their layouts are: the ops of `array` that touch no element."""
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
@@ -73,13 +73,32 @@ def strided(
     space: Attribute | None = None,
 ) -> MemRefType[Attribute]:
     """A memref type of the given shape (DYNAMIC_INDEX where unknown) and strides (None where unknown)."""
-    return MemRefType(element, shape, StridedLayoutAttr(list(strides), 0), space or NoneAttr())
+    return _strided(element, tuple(shape), tuple(strides), space or NoneAttr())
+
+
+@cache
+def _strided(
+    element: Attribute, shape: tuple[int, ...], strides: tuple[int | None, ...], space: Attribute
+) -> MemRefType[Attribute]:
+    return MemRefType(element, shape, StridedLayoutAttr(strides, 0), space)
 
 
 @cache
 def contiguous(element: Attribute, shape: tuple[int, ...]) -> MemRefType[Attribute]:
     """The memref type of an array in C order, one object for all ops that ask."""
     return MemRefType(element, shape)
+
+
+@cache
+def numbers(of: tuple[int, ...]) -> DenseArrayBase:
+    """Numbers as an attribute, one object for all ops that ask."""
+    return DenseArrayBase.from_list(i64, of)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def index_number(value: int) -> IntegerAttr[IndexType]:
+    """What an index constant is, one object for all that are."""
+    return IntegerAttr(value, IndexType())
 
 
 @irdl_op_definition
@@ -118,7 +137,7 @@ class ViewOp(IRDLOperation):
     ) -> None:
         super().__init__(
             operands=[source, offsets, extents, steps],
-            properties={"dims": DenseArrayBase.from_list(i64, list(dims))},
+            properties={"dims": numbers(tuple(dims))},
             result_types=[view_type(source.type, dims, extents, steps)],
         )
 

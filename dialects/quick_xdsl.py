@@ -202,6 +202,7 @@ def set_name(self: Any, name: str | None) -> None:
 # New ops. -----------------------------------------------------------------------------------------
 
 SINGLE, LISTS = (SSAValue, Attribute, Region), (list, tuple)
+NO_VALUES: SSAValues[Any] = SSAValues()
 init_each, init_any = IRDLOperation.__init__, Operation.__init__
 clone_any, erase_used = Operation.clone_without_regions, SSAValue.erase
 
@@ -310,7 +311,7 @@ def hold_operands(op: Any, operands: Sequence[SSAValue]) -> None:
         if following is not None:
             following._prev_use = use
         uses.append(use)
-    op._operands, op._operand_uses = SSAValues(operands), tuple(uses)
+    op._operands, op._operand_uses = SSAValues(operands) if operands else NO_VALUES, tuple(uses)
 
 
 def set_operands(self: Any, operands: Sequence[SSAValue]) -> None:
@@ -331,7 +332,8 @@ def fill(
     """What `Operation.__init__` does for an op without successors."""
     hold_operands(op, operands)
     op._successors = op._successor_uses = ()
-    op.results = SSAValues([OpResult(type_, op, k) for k, type_ in enumerate(result_types)])
+    results = [OpResult(type_, op, k) for k, type_ in enumerate(result_types)]
+    op.results = SSAValues(results) if results else NO_VALUES
     op.properties, op.attributes = properties, attributes
     op.location = UNKNOWN_LOC if location is None else location
     op.regions = ()

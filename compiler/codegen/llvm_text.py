@@ -11,12 +11,19 @@ import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 ALIGNED = "alignstack(64)"
 """Of functions with loops: a vector that registers have no room for lies in one line of the cache. Without
 it the stack begins where the caller's happens to end, and each load of such a vector may need two lines."""
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
+
+
+@lru_cache(maxsize=4096)
+def spelled(hint: str) -> str:
+    """A hint as names have it; there are few, and each is given again and again."""
+    return _NOT_IN_NAMES.sub("_", hint)
 
 
 def integer(text: str) -> int | None:
@@ -122,7 +129,7 @@ class FunctionText:
 
     def name(self, hint: str | None = None) -> str:
         self._names += 1
-        return f"%{_NOT_IN_NAMES.sub('_', hint) if hint else 'v'}.{self._names}"
+        return f"%{spelled(hint) if hint else 'v'}.{self._names}"
 
     def value(self, instruction: str, hint: str | None = None) -> str:
         """Append an instruction with a result; returns the result's name."""

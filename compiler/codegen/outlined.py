@@ -8,8 +8,8 @@ from dataclasses import replace
 from .kernel_state import Descriptor, KernelState
 from .llvm_text import FunctionText
 
-NAME = re.compile(r"(%|^)[A-Za-z_]\w*\.(\d+)", re.MULTILINE)
-"""An SSA name, or a label."""
+NAME = re.compile(r"([%\n])[A-Za-z_]\w*\.(\d+)")
+"""An SSA name, or a label: at the beginning of a line."""
 PARAMETER = re.compile(r"%p\.\d+")
 """What `Outlined.given` names."""
 

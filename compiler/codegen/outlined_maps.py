@@ -72,7 +72,6 @@ def essence(text: str, metadata: Metadata) -> str:
     number of its first appearance, and every node stands where it is first met.
     """
     met: dict[str, str] = {}
-    names: dict[str, str] = {}
 
     def node(found: re.Match[str]) -> str:
         number = found[1]
@@ -86,10 +85,11 @@ def essence(text: str, metadata: Metadata) -> str:
             shown = f"distinct !{{{scope[1]}}}"
         return f"{met[number]} = {NODE.sub(node, shown)}"
 
-    def name(found: re.Match[str]) -> str:
-        return names.setdefault(found[2], f"%{len(names)}")
-
-    return NODE.sub(node, NAME.sub(name, text))
+    pieces = NAME.split(text)  # what is between names, and of each its sign and its number
+    numbers = pieces[2::3]
+    places = {number: str(k) for k, number in enumerate(dict.fromkeys(numbers))}
+    pieces[2::3] = [places[number] for number in numbers]
+    return NODE.sub(node, "".join(pieces))
 
 
 def captured_by(op: array.MapOp) -> list[SSAValue]:

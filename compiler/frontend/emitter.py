@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType, i1
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array as ops
@@ -133,7 +133,7 @@ class Emitter:
     def index(self, value: int) -> SSAValue:
         """A constant of type `index`, made once, at the start of the function."""
         if value not in self.constants:
-            op = arith.ConstantOp(IntegerAttr(value, IndexType()))
+            op = arith.ConstantOp(ops.index_number(value))
             op.result.name_hint = f"c{value}".replace("-", "m")
             self._insert_first(self.entry, op)
             self.constants[value] = op.result

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, IndexType, IntegerAttr, MemRefType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
@@ -22,7 +22,7 @@ def element_of(value: SSAValue) -> Attribute:
 
 
 def index(value: int, emit: Emit) -> SSAValue:
-    return emit(arith.ConstantOp(IntegerAttr(value, IndexType())))
+    return emit(arith.ConstantOp(array.index_number(value)))
 
 
 def extents_of(value: SSAValue, emit: Emit) -> list[SSAValue]:

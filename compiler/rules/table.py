@@ -214,7 +214,7 @@ LINEAR = Term((), pass_on)
 
 
 def index_constant(value: int) -> arith.ConstantOp:
-    return arith.ConstantOp(IntegerAttr(value, IndexType()))
+    return arith.ConstantOp(array.index_number(value))
 
 
 def true_constant() -> arith.ConstantOp:

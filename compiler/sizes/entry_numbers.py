@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
@@ -52,7 +52,7 @@ class Arithmetic:
     def value(self, number: Number) -> SSAValue:
         if isinstance(number, SSAValue):
             return number
-        return self.emit(arith.ConstantOp(IntegerAttr(number, IndexType()))).results[0]
+        return self.emit(arith.ConstantOp(array.index_number(number))).results[0]
 
     def binary(self, kind: type[Operation], a: Number, b: Number) -> SSAValue:
         kind = kind if self.checked else PLAIN.get(kind, kind)

@@ -96,7 +96,7 @@ from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, VectorType
+from xdsl.dialects.builtin import IndexType, ModuleOp, VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -257,7 +257,7 @@ class FusedRows:
     def number(self, value: int) -> SSAValue:
         """A constant, made once, before the loop."""
         if value not in self.numbers:
-            made = arith.ConstantOp(IntegerAttr(value, IndexType()))
+            made = arith.ConstantOp(array.index_number(value))
             made.location = self.last.location
             before = self.body.parent_op() if self.inside else self.last
             assert before is not None

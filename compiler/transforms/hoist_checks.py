@@ -281,7 +281,7 @@ class Before:
         return self.known[key]
 
     def constant(self, value: int) -> SSAValue:
-        return self.emit(arith.ConstantOp(IntegerAttr(value, IndexType())))
+        return self.emit(arith.ConstantOp(array.index_number(value)))
 
     def plus(self, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.emit(arith.AddiOp(a, b))

@@ -204,6 +204,8 @@ def is_steps(loop: array.LoopOp) -> bool:
 
 def skew(loop: array.LoopOp, function: func.FuncOp, cache: int) -> None:
     """Put a loop over several steps at a time before the loop, which does those that are left."""
+    if not Steps(loop, Analyses(function)).are_near():
+        return
     copies, before = copies_of(loop, TOGETHER, ()), Before(loop)
     steps = Steps(copies, Analyses(function))
     size = None
@@ -234,13 +236,7 @@ class Steps:
 
     def are_orderly(self) -> bool:
         """Whether each step may stay a line behind the one before."""
-        if len(self.long) != TOGETHER or not all(map(self._is_row, self.long)):
-            return False
-        written = self.analyses.walk(self.long[0].outs[0])
-        if written is None:
-            return False
-        self.first = written.start
-        if not all(self._is_near(op) for op in self.long):
+        if len(self.long) != TOGETHER or not self.are_near():
             return False
         for op, narrow in zip(self.maps[: self.of_one], self.at_ends, strict=False):
             if narrow:
@@ -251,6 +247,16 @@ class Steps:
             else:
                 self.ends.append(False)
         return self._stay_behind() and self._walk_alike()
+
+    def are_near(self) -> bool:
+        """Whether long maps touch what is near them alone: so it is of the loop if it is of copies."""
+        if not self.long or not all(map(self._is_row, self.long)):
+            return False
+        written = self.analyses.walk(self.long[0].outs[0])
+        if written is None:
+            return False
+        self.first = written.start
+        return all(map(self._is_near, self.long))
 
     def _is_narrow(self, op: array.MapOp) -> bool:
         problem = Problem(self.analyses.dependence, None)

@@ -62,18 +62,20 @@ memory by another name.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import array
 from ...dialects.within import ops_of_kind
 from ..analysis.footprint import Footprints, Region
 from ..analysis.parts import is_made_of, part_of_map
+from ..analysis.views import strip_views
 from ..rules.table import constant_float
 from .memory_effects import functions
 from .store_first import FirstTouches, Sum, Zeros, is_plain, keep_without, store_where
@@ -107,14 +109,22 @@ class Parts:
     def store_all(self) -> bool:
         """Rewrite the sums behind zeros; whether there were such."""
         changed = False
-        blocks = dict.fromkeys(op.parent for op in ops_of_kind(self.function, array.MapOp))
-        for block in blocks:
+        for block in self.blocks():
             assert block is not None
             self.touches = Touches(block, self.touched.alias, self.touched.effects)
             for place in range(len(self.touches.ops)):
                 while self.store_at(place):
                     changed = True
         return changed
+
+    def blocks(self) -> Iterable[Block | None]:
+        """Those in which something is added to an array that is also set to zero."""
+        maps = ops_of_kind(self.function, array.MapOp)
+        sums = (sum_ for op in maps for sum_ in self.touched.sums(op))
+        added = {(sum_.op.parent, strip_views(sum_.out)) for sum_ in sums}
+        filled = (zeros for op in maps for zeros in self.zeros_of(op))
+        places = ((zeros.op.parent, strip_views(zeros.out)) for zeros in filled)
+        return dict.fromkeys(block for block, base in places if (block, base) in added)
 
     def store_at(self, place: int) -> bool:
         """Rewrite the sums behind what a map sets to zero, if it does."""

@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 
 from ..calling.standard_iterators import count_of, item_of
 from .comprehensions import Intrinsic, each, every
-from .nodes import assign, name, when
+from .nodes import assign, every_node, name, when
 
 Place = tuple[str, int, int, int | None]
 """Where one stands: file, line, first and last column."""
@@ -46,7 +46,7 @@ def place_of(node: ast.expr, file: str) -> Place:
 
 def rewritten(statements: Sequence[ast.stmt], file: str, calls: Set[Place]) -> list[ast.stmt]:
     """The statements of a function, without loops over the generators at the places `calls`."""
-    if not any(is_known(n, file, calls) for s in statements for n in ast.walk(s)):
+    if not calls or not any(is_known(n, file, calls) for n in every_node(statements)):
         return list(statements)
     return _Rewriting(file, calls).statements(copy.deepcopy(list(statements)))
 

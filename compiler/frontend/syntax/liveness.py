@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from .comprehensions import own_names
 from .exits import LeavableFor, runs_once
 from .generator_loops import Owned
+from .nodes import every_node
 from .scopes import declared, parameters, rebound_inside
 from .trying import Guarded
 
@@ -46,8 +47,7 @@ class Liveness:
         result = cls(rebound=rebound_inside(body))
         captured = frozenset(
             name
-            for statement in body
-            for node in ast.walk(statement)
+            for node in every_node(body)
             if isinstance(node, ast.FunctionDef | ast.Lambda)
             for name in captured_by(node)
         )

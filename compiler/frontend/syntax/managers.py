@@ -35,7 +35,7 @@ from typing import Any
 from . import generator_loops
 from .comprehensions import managed
 from .generator_loops import Owned, Place, constant, place_of, placed
-from .nodes import assign, flag, name, negated, when
+from .nodes import assign, every_node, flag, name, negated, when
 from .scopes import declared
 from .trying import children, ends, inner
 
@@ -59,7 +59,7 @@ def rewritten(
 ) -> list[ast.stmt]:
     """The statements of a function, without `with`."""
     found = list(statements)
-    if not any(isinstance(n, ast.With) for s in found for n in ast.walk(s)):
+    if not any(isinstance(n, ast.With) for n in every_node(found)):
         return found
     return _Rewriting(file, managers).block(copy.deepcopy(found))
 

@@ -16,7 +16,7 @@ import ast
 import copy
 from collections.abc import Sequence
 
-from .nodes import assign, name, when
+from .nodes import assign, every_node, name, when
 
 CONSUMERS = ("sum", "max", "min", "list", "sorted", "tuple")
 ENDING = ("any", "all")
@@ -25,7 +25,7 @@ ENDING = ("any", "all")
 def rewritten(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
     """The statements of a function, without such comprehensions where that can be."""
     found = list(statements)
-    if not any(binds(n) for s in found for n in ast.walk(s)):
+    if not any(binds(n) for n in every_node(found)):
         return found
     return _Rewriting().visit(ast.Module(copy.deepcopy(found), [])).body
 
