@@ -12,11 +12,9 @@ from __future__ import annotations
 import ast
 import copy
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
-
-from .liveness import captured_by
 
 NodeT = TypeVar("NodeT", bound=ast.AST)
 
@@ -148,18 +146,6 @@ def catches_exit(caught: ast.expr | None) -> bool:
         return True
     words = {n.id for n in ast.walk(caught) if isinstance(n, ast.Name)}
     return not words.isdisjoint(("BaseException", "GeneratorExit"))
-
-
-def captured_names(blocks: Sequence[Block]) -> frozenset[str]:
-    """The names that functions defined in the generator may read."""
-    return frozenset(
-        found
-        for b in blocks
-        for s in b.body
-        for n in ast.walk(s)
-        if isinstance(n, ast.FunctionDef | ast.Lambda)
-        for found in captured_by(n)
-    )
 
 
 def constant(value: object, like: ast.AST) -> ast.expr:

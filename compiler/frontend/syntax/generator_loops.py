@@ -148,15 +148,9 @@ class _Rewriting(ast.NodeTransformer):
 
     def own_names(self, loop: ast.For, body: list[ast.stmt]) -> frozenset[str]:
         """The names that each iteration binds before it reads them, and that are not read elsewhere."""
-        from .liveness import Liveness, assigned, captured_by
+        from .liveness import Liveness, assigned, captured_in
 
-        functions = [
-            inner
-            for s in body
-            for inner in ast.walk(s)
-            if isinstance(inner, ast.FunctionDef | ast.Lambda)
-        ]
-        kept = frozenset(name for inner in functions for name in captured_by(inner))
+        kept = captured_in(body)
         elsewhere = exposed(without(self.all, loop))
         bound = frozenset(n for n in assigned(*body) if "$" not in n or n.startswith("item$"))
         return bound - kept - elsewhere - Liveness().block(body, frozenset(), kept)
@@ -320,15 +314,12 @@ def without(statements: Sequence[ast.AST], loop: ast.stmt) -> list[ast.AST]:
 
 def exposed(nodes: Sequence[ast.AST]) -> frozenset[str]:
     """The names that are read other than in the body of a `for` that binds them."""
-    from .liveness import assigned, captured_by, reads
+    from .liveness import assigned, captured_in, reads
 
     found = frozenset[str]()
     for node in nodes:
         if isinstance(node, ast.For):
-            rest = exposed([node.iter, *node.orelse])
-            for function in ast.walk(node):
-                if isinstance(function, ast.FunctionDef | ast.Lambda):
-                    rest |= captured_by(function)
+            rest = exposed([node.iter, *node.orelse]) | captured_in([node])
             found |= rest | (exposed(node.body) - assigned(node.target))
         elif isinstance(node, ast.If | ast.While | ast.With | ast.Try | ast.ExceptHandler):
             found |= exposed(list(ast.iter_child_nodes(node)))

@@ -13,7 +13,7 @@ Everything else stays an SSA value of its block.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .comprehensions import own_names
@@ -45,12 +45,7 @@ class Liveness:
     def of(cls, body: Sequence[ast.stmt]) -> Liveness:
         """Liveness in a function whose statements are `body`."""
         result = cls(rebound=rebound_inside(body))
-        captured = frozenset(
-            name
-            for node in every_node(body)
-            if isinstance(node, ast.FunctionDef | ast.Lambda)
-            for name in captured_by(node)
-        )
+        captured = captured_in(body)
         result.block(body, captured, captured)
         return result
 
@@ -139,6 +134,12 @@ def read_by(node: ast.AST) -> Names:
             return reads(node.op, node.value) | {name}
         case _:
             return reads(*ast.iter_child_nodes(node))
+
+
+def captured_in(tops: Iterable[ast.AST]) -> Names:
+    """The names that the functions defined in nodes may read, those of functions around them."""
+    functions = (n for n in every_node(tops) if isinstance(n, ast.FunctionDef | ast.Lambda))
+    return NOTHING.union(*map(captured_by, functions))
 
 
 def captured_by(node: ast.FunctionDef | ast.Lambda) -> Names:

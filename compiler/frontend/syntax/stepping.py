@@ -35,10 +35,10 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .block_graph import Block, Branch, Jump, Yielded, captured_names, constant, placed
+from .block_graph import Block, Branch, Jump, Yielded, constant, placed
 from .blocks import Blocks
 from .generator_loops import Owned, Place
-from .liveness import Liveness, assigned, reads
+from .liveness import Liveness, assigned, captured_in, reads
 from .nodes import assign, name
 from .source import Source
 
@@ -126,10 +126,11 @@ def kept_names(blocks: Blocks) -> tuple[frozenset[str], frozenset[str]]:
     live = live_names(blocks)
     bound = bound_names(blocks)
     resumed = [b for b in blocks.all if b.is_resumed]
-    kept = live[blocks.first] | captured_names(blocks.all)
+    captured = captured_in(s for b in blocks.all for s in b.body)
+    kept = live[blocks.first] | captured
     kept = kept.union(*(live[b] for b in resumed))
     uncertain = frozenset(n for b in (blocks.first, *resumed) for n in live[b] - bound[b])
-    return kept, kept - uncertain - captured_names(blocks.all)
+    return kept, kept - uncertain - captured
 
 
 def live_names(blocks: Blocks) -> dict[Block, frozenset[str]]:
