@@ -324,6 +324,28 @@ def squares_decay(a: Array, x: Array, steps: int) -> float:
     return s
 
 
+def looked_up_again(x: Array, y: Array, w: Array, index: Array, steps: int) -> float:
+    """Where the inner loop adds, a statement behind it looks up as well, and a step has saved that."""
+    for _ in range(steps):
+        for i in range(x.size):
+            for j in range(x.size):
+                y[index[i]] *= 0.9 * x[index[j]]
+                y[index[i]] += 0.1 * x[j] * x[index[i]]
+            y[i] += 0.1 * x[i] * w[index[i], i]
+    return (x * x).sum() + y.sum()
+
+
+def first_iteration_apart(x: Array, y: Array, w: Array, index: Array, steps: int) -> float:
+    """The whole gradient computes `tanh` again, in the first iteration of another `s`; steps save it."""
+    s = 0.3
+    for _ in range(steps):
+        for i in range(x.size):
+            y[i] += 0.1 * np.tanh(x[index[i]] * w[index[i], i] + 0.5 * (w[0, i] - s))
+            s = 0.1
+        x *= 0.5
+    return (x * x).sum() + y.sum() + s
+
+
 def every_second(a: Array) -> Array:
     view = np.zeros([2 * n for n in a.shape])[tuple(slice(None, None, 2) for _ in a.shape)]
     view[...] = a
@@ -422,6 +444,19 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
             (weighed_pairs, 40),
             (weighed_pairs_in_a_chain, 7),
         )
+    ),
+    *(
+        (
+            function,
+            (
+                *(RANDOM.uniform(0.2, 0.9, 41) for _ in range(2)),
+                RANDOM.uniform(-0.3, 0.3, (41, 41)),
+                RANDOM.permutation(41),
+                4,
+            ),
+            ("x", "w"),
+        )
+        for function in (looked_up_again, first_iteration_apart)
     ),
     (a_number_twice, (every_second(RANDOM.uniform(-0.9, 0.9, (41, 41))), 0.7, 6), ("k",)),
     *(
