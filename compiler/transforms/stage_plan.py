@@ -2,7 +2,8 @@
 
 A stage computes what it stores, and what that takes. A value of an earlier stage comes through memory, unless
 it costs less to compute it once more: what follows from the counter, or a sum of two numbers that the loop
-only reads. Parts that are not wanted where they are vanish.
+only reads. A product that an adjoint adds is computed where its sum is, which is contracted with it. Parts
+that are not wanted where they are vanish.
 """
 
 from __future__ import annotations
@@ -228,8 +229,10 @@ class Plan:
 
 
 def product_of(op: Operation) -> SSAValue | None:
-    """The product with which codegen contracts a sum of adjoint code, by what it is of and not where it stands:
-    the stage of the sum computes it, as a loop does that is not taken apart."""
+    """The product with which codegen contracts a sum of adjoint code: it goes with the sum.
+
+    So sums are contracted in blocks that are taken apart as in those of few iterations, and in peeled ones.
+    """
     if not isinstance(op, arith.AddfOp | arith.SubfOp) or ADJOINT not in op.attributes:
         return None
     return next((v for v in reversed(op.operands) if may_be_contracted(v.owner, op)), None)

@@ -346,6 +346,16 @@ def first_iteration_apart(x: Array, y: Array, w: Array, index: Array, steps: int
     return (x * x).sum() + y.sum() + s
 
 
+def outer_products(a: Array, x: Array, y: Array, steps: int) -> float:
+    """A sum along the rows of a matrix of two vectors, which a step goes through in blocks of rows."""
+    h = x * 1.0
+    for _ in range(steps):
+        h = np.tanh(0.2 * (a * np.outer(y, x * y) * x * y).sum(axis=1) + 0.1 * x)
+        a *= 0.99
+        h = np.tanh(0.2 * ((np.outer(y, h * x) + a) * h).sum(axis=1) + 0.1 * x)
+    return (h * h).sum() + (a * a).sum() + (x * y).sum()
+
+
 def every_second(a: Array) -> Array:
     view = np.zeros([2 * n for n in a.shape])[tuple(slice(None, None, 2) for _ in a.shape)]
     view[...] = a
@@ -515,6 +525,19 @@ def test_so_have_rows_and_columns(
     given = laid_out(CHANCE.uniform(0.2, 0.9, (35, 29))), 7
     _, found = least_of(rows_and_columns, given, ("m",), opt=3)
     assert found == outcome(compiled(rows_and_columns, None, 3), given, ("m",))
+
+
+@pytest.mark.parametrize("cpu", [cpu for cpu in HERE if cpu != "x86-64-v2"])
+def test_so_have_sums_along_rows_that_go_in_blocks(
+    cpu: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """(With vectors of two numbers LLVM makes some of a sum along a row in one of two places.)"""
+    monkeypatch.setenv(VARIABLE, cpu)
+    chance = np.random.default_rng(5)
+    matrix, x, y = chance.normal(size=(41, 41)) / 6, *chance.normal(size=(2, 41))
+    given, wrt = (matrix, x, y, 9), ("a", "x", "y")
+    _, found = least_of(outer_products, given, wrt, opt=3)
+    assert found == outcome(compiled(outer_products, None, 3), given, wrt)
 
 
 @pytest.mark.parametrize("cpu", ["", *runnable()[1:]])
