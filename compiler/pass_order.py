@@ -54,6 +54,7 @@ from .transforms.hoist_allocs import HoistAllocs
 from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_checks import HoistChecks
 from .transforms.hoist_invariants import HoistInvariants
+from .transforms.hoist_loads import HoistLoads
 from .transforms.hoist_raises import HoistRaises
 from .transforms.jam_maps import JamMaps
 from .transforms.lift_choices import LiftChoices
@@ -213,6 +214,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     JamMaps(),  # matrices lie as nests go through them; loops of one update are for unroll-and-jam
     RotateSums(),  # sums and updates of four rows are one map each
     UnrollAndJam(),  # innermost loops go along rows by now
+    HoistLoads(),  # loops are where they stay; before passes over innermost loops
     ScalarReplaceCarried(),  # bodies and directions of loops are final
     ShortenRecurrences(),  # after scalar-replace-carried; what is beside chains may be vectors
     DistributeLoops(),  # after interchanges, which may make it unnecessary
@@ -260,6 +262,7 @@ FOR_CACHES = (
         JamMaps,
         RotateSums,
         UnrollAndJam,
+        HoistLoads,
         ScalarReplaceCarried,
         ShortenRecurrences,
         DistributeLoops,
@@ -313,6 +316,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     GatherSums,
     ScalarReplaceCarried,
     HoistInvariants,
+    HoistLoads,
     HoistAllocs,
     HoistBranchAllocs,
     JamMaps,

@@ -218,24 +218,30 @@ def is_of_the_whole(model: Model, blocks: array.LoopOp, module: ModuleOp) -> boo
 
     There those are not left of which nobody reads the sum; none of them is left alone, either.
     """
-    products = [op for op in model.function.walk() if isinstance(op, array.MatmulOp)]
+    products = products_of(model.function)
     made = [op for op in products if op.parent is blocks.body.block]
     left = [op for op in products if model.loop.is_ancestor(op)]
     if len(made) + len(left) < len(products):
         return False
-    single = (op for op in model.backward.walk() if isinstance(op, array.MatmulOp))
+    single = products_of(model.backward)
     places = {op.location for op in (*made, *single) if op in made or not is_of_matrices(op)}
     there = [
         op
         for function in whole_functions(module)
-        for op in function.walk()
-        if isinstance(op, array.MatmulOp) and op.accumulate is not None and op.location in places
+        for op in products_of(function)
+        if op.accumulate is not None and op.location in places
     ]
     mine, others = places_of(made), places_of(op for op in there if is_of_matrices(op))
     if mine == others:
         return True
+    # Of tangents the forward sweep adds products to others, too.
+    left += [op for op in products_of(model.forward) if op.accumulate is not None]
     alone = [places_of(op for op in ops if not is_of_matrices(op)) for ops in (there, left)]
     return others <= mine and alone[0] <= alone[1]
+
+
+def products_of(function: func.FuncOp) -> list[array.MatmulOp]:
+    return [op for op in function.walk() if isinstance(op, array.MatmulOp)]
 
 
 def places_of(products: Iterable[array.MatmulOp]) -> Counter[LocationAttr]:

@@ -6,6 +6,8 @@ share it. Within a map additions come in any order.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import AnyFloat, MemRefType, UnitAttr
 from xdsl.ir import Attribute, SSAValue
@@ -67,13 +69,19 @@ def as_nest(op: array.MapOp) -> array.LoopOp:
     return nest
 
 
-def load_at(source: SSAValue, counters: tuple[SSAValue, ...], writer: Writer) -> memref.LoadOp:
-    """The element of a point; where a view makes one element of many, that of what is viewed."""
-    view = source.owner
-    if not isinstance(view, array.ViewOp) or -1 not in view.source_dims:
-        return memref.LoadOp.get(source, counters)
+def load_at(source: SSAValue, counters: Sequence[SSAValue], writer: Writer) -> memref.LoadOp:
+    """The element of a point; where views make one element of many, that of what is viewed."""
+    places = list(counters)
+    while isinstance(view := source.owner, array.ViewOp) and STILL in strides_of(source):
+        places = places_in(view, places, writer)
+        source = view.source
+    return memref.LoadOp.get(source, places)
+
+
+def places_in(view: array.ViewOp, at: Sequence[SSAValue], writer: Writer) -> list[SSAValue]:
+    """Where an element of a view is in what is viewed."""
     places = list(view.offsets)
-    for counter, dimension, step in zip(counters, view.source_dims, view.steps, strict=True):
+    for counter, dimension, step in zip(at, view.source_dims, view.steps, strict=True):
         if dimension < 0:
             continue
         moved = counter
@@ -81,4 +89,4 @@ def load_at(source: SSAValue, counters: tuple[SSAValue, ...], writer: Writer) ->
             moved = writer.emit(arith.MuliOp(counter, step))
         at_start = array.constant_value(places[dimension]) == 0
         places[dimension] = moved if at_start else writer.sum(moved, places[dimension])
-    return memref.LoadOp.get(view.source, places)
+    return places

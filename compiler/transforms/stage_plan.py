@@ -2,7 +2,8 @@
 
 A stage computes what it stores, and what that takes. A value of an earlier stage comes through memory, unless
 it costs less to compute it once more: what follows from the counter, or a sum of two numbers that the loop
-only reads. Parts that are not wanted where they are vanish.
+only reads. A product that an adjoint adds is computed where its sum is, which is contracted with it. Parts
+that are not wanted where they are vanish.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from xdsl.dialects.builtin import (
     VectorType,
     i1,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import ad, array
 from ...dialects.within import every_op
@@ -29,6 +30,7 @@ from ..analysis.carried_cells import Role, cell_of, is_outside
 from ..analysis.loop_parts import LoopParts, Stage, is_by_constant, is_wide
 from ..analysis.strides import stride
 from ..rules import accesses
+from ..rules.table import ADJOINT, COLLECTED, constant_float
 
 WORTH, WORTH_BESIDE_LANES = 1.2, 1.02
 """An iteration must be so much cheaper; where it has vectors of tangents, its numbers are none otherwise."""
@@ -144,14 +146,14 @@ class Plan:
         kinds = (value.type for value in self.buffered)
         return sum(t.element_count() if isinstance(t, VectorType) else 1 for t in kinds)
 
-    def _want(self, value: SSAValue, stage: int) -> None:
-        """The value is read in a stage."""
+    def _want(self, value: SSAValue, stage: int, *, with_sum: bool = False) -> None:
+        """The value is read in a stage; one that goes `with_sum` is computed there."""
         op = value.owner
         if not isinstance(op, Operation) or op.parent is not self.candidate.loop.body.block:
             return
         if op in self._needed[stage] or self.candidate.touches_kept(op):
             return
-        own = op in self.candidate.free or self._stage[op] == stage
+        own = op in self.candidate.free or self._stage[op] == stage or with_sum
         if own or self._again(value) <= AGAIN:
             self._compute(op, stage)
             return
@@ -163,8 +165,9 @@ class Plan:
         if op not in self._needed[stage]:
             self._needed[stage].add(op)
             for inner in every_op(op):
+                product = product_of(inner)
                 for operand in inner.operands:
-                    self._want(operand, stage)
+                    self._want(operand, stage, with_sum=operand is product)
 
     def _again(self, value: SSAValue, most: float = AGAIN) -> float:
         """What it costs to compute a value once more; anything above `most` where it costs more."""
@@ -223,6 +226,24 @@ class Plan:
         return any(
             value in loaded and self.stages[k].ordered for k, loaded in enumerate(self.loaded)
         )
+
+
+def product_of(op: Operation) -> SSAValue | None:
+    """The product with which codegen contracts a sum of adjoint code: it goes with the sum.
+
+    So sums are contracted in blocks that are taken apart as in those of few iterations, and in peeled ones.
+    """
+    if not isinstance(op, arith.AddfOp | arith.SubfOp) or ADJOINT not in op.attributes:
+        return None
+    return next((v for v in reversed(op.operands) if may_be_contracted(v.owner, op)), None)
+
+
+def may_be_contracted(made: Operation | Block, user: Operation) -> bool:
+    if not isinstance(made, Operation) or made.parent is not user.parent:
+        return False
+    by_number = isinstance(made, arith.DivfOp) and constant_float(made.rhs) is not None
+    plain = ADJOINT in made.attributes and COLLECTED not in made.attributes
+    return plain and (by_number or isinstance(made, arith.MulfOp | ad.MulOp))
 
 
 def waits_for_chains(ops: Sequence[Operation]) -> float:

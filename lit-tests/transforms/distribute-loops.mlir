@@ -138,6 +138,30 @@ func.func @what_is_added_to_a_later_store_is_apart_from_it(%a : memref<?xf64>, %
   func.return
 }
 
+// Two factors go to the sum, which codegen contracts with their product, as in blocks of few iterations.
+// CHECK-LABEL: @products_stay_with_the_sums_of_adjoints
+// CHECK:         } else {
+// CHECK:           %[[a:.*]] = math.exp
+// CHECK-NEXT:      memref.store %[[a]]
+// CHECK-NOT:       arith.mulf
+// CHECK:           array.loop
+// CHECK:             %[[factor:.*]] = memref.load %{{.*}}[%{{.*}}] : memref<128xf64>
+// CHECK:             %[[product:.*]] = arith.mulf %[[factor]]
+// CHECK:             arith.addf %{{.*}}, %[[product]] {ad.adjoint}
+func.func @products_stay_with_the_sums_of_adjoints(%x : memref<?xf64>, %s : memref<?xf64>, %index : memref<?xindex>, %k : f64, %n : index) {
+  %trips = array.loop %i to %n do {
+    %v = memref.load %x[%i] : memref<?xf64>
+    %e = math.exp %v : f64
+    %p = arith.mulf %e, %k {ad.adjoint} : f64
+    %at = memref.load %index[%i] : memref<?xindex>
+    %old = memref.load %s[%at] : memref<?xf64>
+    %sum = arith.addf %old, %p {ad.adjoint} : f64
+    memref.store %sum, %s[%at] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
 // CHECK-LABEL: @kept_when_the_terms_are_cheap
 // CHECK-NOT:     array.alloc
 // CHECK:         func.return

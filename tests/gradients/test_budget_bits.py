@@ -334,6 +334,38 @@ def squares_decay(a: Array, x: Array, steps: int) -> float:
     return s
 
 
+def looked_up_again(x: Array, y: Array, w: Array, index: Array, steps: int) -> float:
+    """Where the inner loop adds, a statement behind it looks up as well, and a step has saved that."""
+    for _ in range(steps):
+        for i in range(x.size):
+            for j in range(x.size):
+                y[index[i]] *= 0.9 * x[index[j]]
+                y[index[i]] += 0.1 * x[j] * x[index[i]]
+            y[i] += 0.1 * x[i] * w[index[i], i]
+    return (x * x).sum() + y.sum()
+
+
+def first_iteration_apart(x: Array, y: Array, w: Array, index: Array, steps: int) -> float:
+    """The whole gradient computes `tanh` again, in the first iteration of another `s`; steps save it."""
+    s = 0.3
+    for _ in range(steps):
+        for i in range(x.size):
+            y[i] += 0.1 * np.tanh(x[index[i]] * w[index[i], i] + 0.5 * (w[0, i] - s))
+            s = 0.1
+        x *= 0.5
+    return (x * x).sum() + y.sum() + s
+
+
+def outer_products(a: Array, x: Array, y: Array, steps: int) -> float:
+    """A sum along the rows of a matrix of two vectors, which a step goes through in blocks of rows."""
+    h = x * 1.0
+    for _ in range(steps):
+        h = np.tanh(0.2 * (a * np.outer(y, x * y) * x * y).sum(axis=1) + 0.1 * x)
+        a *= 0.99
+        h = np.tanh(0.2 * ((np.outer(y, h * x) + a) * h).sum(axis=1) + 0.1 * x)
+    return (h * h).sum() + (a * a).sum() + (x * y).sum()
+
+
 def every_second(a: Array) -> Array:
     view = np.zeros([2 * n for n in a.shape])[tuple(slice(None, None, 2) for _ in a.shape)]
     view[...] = a
@@ -434,6 +466,19 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
             (weighed_pairs_in_a_chain, 7),
         )
     ),
+    *(
+        (
+            function,
+            (
+                *(RANDOM.uniform(0.2, 0.9, 41) for _ in range(2)),
+                RANDOM.uniform(-0.3, 0.3, (41, 41)),
+                RANDOM.permutation(41),
+                4,
+            ),
+            ("x", "w"),
+        )
+        for function in (looked_up_again, first_iteration_apart)
+    ),
     (a_number_twice, (every_second(RANDOM.uniform(-0.9, 0.9, (41, 41))), 0.7, 6), ("k",)),
     *(
         (function, (laid_out(CHANCE.normal(size=(n, n)) / 5), CHANCE.normal(size=n), 5), ("a",))
@@ -491,6 +536,19 @@ def test_so_have_rows_and_columns(
     given = laid_out(CHANCE.uniform(0.2, 0.9, (35, 29))), 7
     _, found = least_of(rows_and_columns, given, ("m",), opt=3)
     assert found == outcome(compiled(rows_and_columns, None, 3), given, ("m",))
+
+
+@pytest.mark.parametrize("cpu", [cpu for cpu in HERE if cpu != "x86-64-v2"])
+def test_so_have_sums_along_rows_that_go_in_blocks(
+    cpu: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """(With vectors of two numbers LLVM makes some of a sum along a row in one of two places.)"""
+    monkeypatch.setenv(VARIABLE, cpu)
+    chance = np.random.default_rng(5)
+    matrix, x, y = chance.normal(size=(41, 41)) / 6, *chance.normal(size=(2, 41))
+    given, wrt = (matrix, x, y, 9), ("a", "x", "y")
+    _, found = least_of(outer_products, given, wrt, opt=3)
+    assert found == outcome(compiled(outer_products, None, 3), given, wrt)
 
 
 @pytest.mark.parametrize("cpu", ["", *runnable()[1:]])

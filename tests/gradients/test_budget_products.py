@@ -202,3 +202,23 @@ def test_so_do_those_of_which_the_gradient_is_not_asked_for() -> None:
         for memory in (None, 12_000)
     )
     assert free.tobytes() == tight.tobytes()
+
+
+def test_so_do_those_beside_a_loop_over_elements() -> None:
+    """The forward sweep of tangents adds one product to another, which no block of steps collects."""
+    given = CHANCE.normal(size=(41, 41)) / 6, CHANCE.normal(size=41), 9
+    direction = CHANCE.normal(size=(41, 41))
+    free, tight = (
+        compiled(diagonal_beside, memory).hvp(*copies(given), wrt="a", direction=direction)
+        for memory in (None, 4_000)
+    )
+    assert free.tobytes() == tight.tobytes()
+
+
+def diagonal_beside(a: Array, x: Array, steps: int) -> float:
+    h, s = x * 1.0, 0.0
+    for _ in range(steps):
+        for i in range(x.size):
+            s += a[i, i] * h[i]
+        h = np.tanh(a @ h) + 0.1 * s
+    return (h * h).sum() + (a * a).sum() + s
