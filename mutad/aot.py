@@ -161,7 +161,7 @@ class Runtime:
         from . import runtime
 
         folder = Path(runtime.__path__[0])
-        return {path.stem: path.read_text() for path in folder.glob("*.py")}
+        return {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -31,10 +31,10 @@ Asked = ParamSpec("Asked")
 
 LONG_CALLS = (
     *("LLVMPY_RunNewModulePassManager", "LLVMPY_TargetMachineEmitToMemory"),
-    *("LLVMPY_ParseAssembly", "LLVMPY_VerifyModule", "LLVMPY_PrintModuleToString"),
-    "LLVMPY_DisposeModule",
+    *("LLVMPY_ParseAssembly", "LLVMPY_VerifyModule", "LLVMPY_DisposeModule"),
 )
-"""(The last four take a millisecond each, at about the same time in all threads.)"""
+"""(The last three take a millisecond each, at about the same time in all threads. To print a module is none
+of them: llvmlite sets the locale of the process and sets it back, which two threads must not do at once.)"""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import heapq
+import locale
 import operator
 import os
 import re
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 
 from mutad import compile
-from mutad.compiler.codegen import llvm_threads, module_parts
+from mutad.compiler.codegen import llvm_module, llvm_threads, module_parts
 from mutad.compiler.codegen.llvm_module import machine_of, optimize_in_parts
 from mutad.compiler.codegen.llvm_threads import (
     LONG_CALLS,
@@ -406,6 +407,23 @@ def test_other_users_of_llvmlite_take_its_lock() -> None:
         assert not passed.wait(0.1)
     other.join()
     assert passed.is_set()
+
+
+def test_threads_leave_the_locale_as_it_was(processors) -> None:
+    """llvmlite sets the locale of the process to print a module, and sets it back."""
+
+    def steps(k: int) -> None:
+        module = llvm_module.parsed("define void @f() {\n  ret void\n}\n", machine_of(1, None))
+        module.verify()
+        str(module)
+
+    before = locale.setlocale(locale.LC_ALL)
+    try:
+        ours = locale.setlocale(locale.LC_ALL, "C.UTF-8")
+        at_once(steps, range(2000))
+        assert locale.setlocale(locale.LC_ALL) == ours
+    finally:
+        locale.setlocale(locale.LC_ALL, before)
 
 
 def test_ours_do_not(processors) -> None:

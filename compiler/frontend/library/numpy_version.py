@@ -19,7 +19,7 @@ def version_of_scipy() -> str:
     assert package is not None
     assert package.origin is not None
     said = re.search(
-        r'^version = "(.*)"', Path(package.origin).with_name("version.py").read_text(), re.M
+        r'^version = "(.*)"', Path(package.origin).with_name("version.py").read_text("utf-8"), re.M
     )
     assert said is not None
     return said[1]
