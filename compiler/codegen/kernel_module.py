@@ -78,8 +78,7 @@ def module_text(
     supporting, needed = functions_text(state.support, state.memory.functions)
     declared = dict(state.declarations)
     state.declarations.update({symbol_of(line): line for line in needed})
-    for symbol in DECLARATIONS.keys() & state.declarations.keys():
-        state.symbols[symbol] = "libc"
+    state.symbols.update({s: "libc" for s in state.declarations if s in DECLARATIONS})
     if state.kept_alive:
         kept = ", ".join(f"ptr @{s}" for s in state.kept_alive)
         parts.append(

@@ -7,6 +7,7 @@ that. So sets of them are chosen first (`selection`), and each set is priced by 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from math import fsum
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
@@ -77,7 +78,7 @@ class Choice:
             else:
                 cut, work = Cuts(live, {}).cut(self._vertices(live, given | broken, rolled))
             best[chosen] = {*(g for g in chosen if isinstance(g, Overwritten)), *broken, *cut}
-            return sum(map(self.price, best[chosen])) + work
+            return fsum(map(self.price, best[chosen])) + work  # of a set: the same in any order
 
         chosen = cheapest(groups, cost)
         self._take(chosen)

@@ -70,6 +70,7 @@ iterations need each other, or that check what they have stored.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -205,8 +206,7 @@ class Deferral:
     def make_room(self) -> None:
         sizes: dict[Attribute, int] = {}
         for values in map(self.shown, self.checks):
-            for type_ in {v.type for v in values}:
-                count = sum(v.type == type_ for v in values)
+            for type_, count in Counter(v.type for v in values).items():
                 sizes[type_] = max(sizes.get(type_, 0), count)
         for type_, size in sizes.items():
             self.left[type_] = self.host.emit(array.AllocOp([self.host.index(size)], type_))

@@ -89,7 +89,9 @@ class ScalarsOnDevice(ModulePass):
         functions = [f for f in op.ops if isinstance(f, func.FuncOp) and not device.is_kernel(f)]
         for function in functions:
             drop_dead_views(function)
-        for root in movable(arrays_of_host(functions)):
+        found = movable(arrays_of_host(functions))
+        results = [r for f in functions for inner in every_op(f) for r in inner.results]
+        for root in filter(found.__contains__, results):
             move(root)
         for function in functions:
             for loop in reversed(
@@ -292,7 +294,8 @@ class Moving:
         self, module: ModuleOp, function: func.FuncOp, loop: array.LoopOp, moving: set[SSAValue]
     ) -> None:
         self.module, self.function, self.loop, self.moving = module, function, loop, moving
-        self.variables = [v for v in moving if isinstance(v.owner, memref.AllocaOp)]
+        allocas = [op for op in every_op(function) if isinstance(op, memref.AllocaOp)]
+        self.variables = [op.memref for op in allocas if op.memref in moving]
 
     def write(self) -> None:
         loop, before = self.loop, self.loop.body.block

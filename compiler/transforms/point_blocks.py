@@ -263,8 +263,8 @@ class PointBlocks:
 
     def _extreme(self, extreme: Extreme, like: Operation) -> None:
         """A map that takes the extremes of all points."""
-        mine = extreme.memory() & self.points.private & self.points.varying
-        lanes = {m: self.lanes_of(m, like) for m in mine}
+        own = self.points.private & self.points.varying
+        lanes = {m: self.lanes_of(m, like) for m in extreme.memory() if m in own}
         numbers = (self.writer.number(0, like), self.writer.number(1, like))
         for made in extreme.for_points(self._of, lanes, numbers, self.count):
             self.writer.add(made, like)

@@ -82,12 +82,12 @@ class Extreme:
     left: Place
     """Where the extremes go."""
 
-    def memory(self) -> set[SSAValue]:
-        return {self.taken.memory, self.left.memory}
+    def memory(self) -> list[SSAValue]:
+        return [self.taken.memory, self.left.memory]
 
     def fits(self, points: PointLoop) -> bool:
         """What differs from point to point belongs to each of them."""
-        return self.memory() & points.varying <= points.private
+        return all(m in points.private for m in self.memory() if m in points.varying)
 
     def for_points(
         self,

@@ -154,7 +154,7 @@ def _closure(roots: set[str], *, whole: bool) -> Linked:
         for line in one.beside:
             if (symbol := _NAMES.findall(line)[0]) in called:
                 named[symbol] = line
-        for symbol in called & DECLARATIONS.keys():
+        for symbol in sorted(called & DECLARATIONS.keys()):
             named[symbol], symbols[symbol] = DECLARATIONS[symbol], "libc"
     return Linked(tuple(definitions), dict(sorted(named.items())), symbols)
 
