@@ -162,27 +162,22 @@ def parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
 def passes(
     machine: llvm.TargetMachine, opt: int, vectorized: Vectorized
 ) -> Generator[tuple[llvm.ModulePassManager, llvm.PassBuilder]]:
-    """LLVM's default pipeline, at level 1 a few passes of it, and what runs it."""
+    """LLVM's default pipeline, at level 1 a few passes of it, and what runs it.
+
+    A pass manager keeps the work lists of its passes, a hundred KiB and more, and llvmlite frees none: its
+    class inherits `_dispose` of the wrong base first.
+    """
     tuning = llvm.create_pipeline_tuning_options(speed_level=opt)
     tuning.loop_vectorization = tuning.slp_vectorization = vectorized.anything
     tuning.loop_interleaving = vectorized.anything
     tuning.loop_unrolling = opt >= 2
-    with (
-        llvm.create_pass_builder(machine, tuning) as builder,
-        disposed(quick_passes() if opt == 1 else builder.getModulePassManager()) as manager,
-    ):
-        yield manager, builder
-
-
-@contextmanager
-def disposed(manager: llvm.ModulePassManager) -> Generator[llvm.ModulePassManager]:
-    """A pass manager, freed behind this: it keeps the work lists of its passes, a hundred KiB and more, and
-    llvmlite frees none, for its class inherits `_dispose` of the wrong base first."""
-    try:
-        yield manager
-    finally:
-        llvm.NewPassManager._dispose(manager)  # pyright: ignore[reportPrivateUsage]
-        manager.detach()
+    with llvm.create_pass_builder(machine, tuning) as builder:
+        manager = quick_passes() if opt == 1 else builder.getModulePassManager()
+        try:
+            yield manager, builder
+        finally:
+            llvm.NewPassManager._dispose(manager)  # pyright: ignore[reportPrivateUsage]
+            manager.detach()
 
 
 def quick_passes() -> llvm.ModulePassManager:
@@ -268,6 +263,8 @@ class Ready:
 
     module: llvm.ModuleRef
     wide: bool
+    reduces: bool
+    """Whether LLVM is to reduce the strength of its loops."""
     size: int = 0
     """That of its text: about as long it takes to emit."""
 
@@ -278,28 +275,16 @@ def ready(text: str, opt: int, target: Target | None) -> Ready:
 
 
 def in_strength(module: llvm.ModuleRef, text: str, opt: int, target: Target | None) -> Ready:
-    """The optimized module of this text, with its loops' strength reduced: by `strength_reduction`, or by
-    LLVM's pass where that pays."""
+    """The optimized module of this text, with its loops' strength reduced (`strength_reduction`), unless
+    LLVM is to do that."""
     wide = IN_WIDE_VECTORS in text
     if opt < 2:
-        return Ready(module, wide)
-    before, machine = str(module), machine_of(opt, target, wide=wide)
+        return Ready(module, wide, reduces=True)
+    before = str(module)
     after = reduced(before)
-    if after is None:
-        reduce_by_llvm(module, machine)
-    elif after is not before:
-        module = parsed(after, machine)
-    return Ready(module, wide, len(before))
-
-
-def reduce_by_llvm(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
-    """What LLVM would do first of all to emit the module, if no option said otherwise (`reduction`)."""
-    with (
-        llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()) as builder,
-        disposed(llvm.create_new_module_pass_manager()) as manager,
-    ):
-        manager.add_loop_strength_reduce_pass()
-        manager.run(module, builder)
+    if after is not None and after is not before:
+        module = parsed(after, machine_of(opt, target, wide=wide))
+    return Ready(module, wide, reduces=after is None, size=len(before))
 
 
 def withheld(module: llvm.ModuleRef, opt: int, target: Target) -> str:
@@ -329,25 +314,34 @@ def emitted_at_once(texts: Sequence[str], opt: int, target: Target | None) -> li
     """The object code of modules, made in threads.
 
     A module is optimized in one step and emitted in another, the largest first, so that all threads end at
-    about the same time. Options hold for both steps.
+    about the same time.
+    Options hold for both steps. Only where LLVM is to reduce the strength of loops is the code emitted when
+    all else is done.
     """
-    done: dict[int, bytes] = {}
+    done: dict[int, bytes | Ready] = {}
     for vectorized in attempts(opt):
         left = [k for k in range(len(texts)) if k not in done]
 
-        def made(k: int, vectorized: Vectorized = vectorized) -> Rest[bytes | None] | None:
+        def made(
+            k: int, vectorized: Vectorized = vectorized
+        ) -> Rest[bytes | Ready | None] | Ready | None:
             module = run_passes(texts[k], opt, target, vectorized)
             if made_anew(module):
                 return None
             one = in_strength(module, texts[k], opt, target)
-            return Rest(partial(object_of, opt, target, one), one.size)
+            return one if one.reduces else Rest(partial(object_of, opt, target, one), one.size)
 
         with options_of(vectorized), reduction(by_llvm=False):
             found = zip(left, at_once(made, left), strict=True)
-        done |= {k: code for k, code in found if code is not None}
+        done |= {k: one for k, one in found if one is not None}
         if len(done) == len(texts):
             break
-    return [done[k] for k in range(len(texts))]
+    later = {k: one for k, one in done.items() if isinstance(one, Ready)}
+    if later:
+        with reduction(by_llvm=True):
+            code = at_once(partial(object_of, opt, target), later.values())
+        done |= zip(later, code, strict=True)
+    return [one for k in range(len(texts)) if isinstance(one := done[k], bytes)]
 
 
 def object_of(
@@ -370,7 +364,7 @@ def emit_entries(text: str, opt: int, target: Target | None) -> bytes:
     """
     module = after_passes(text, 1, target, NOTHING)
     with reduction(by_llvm=False):
-        return object_of(opt, target, Ready(module, wide=False))
+        return object_of(opt, target, Ready(module, wide=False, reduces=False))
 
 
 def entries_begun(text: str, opt: int, target: Target | None) -> Task[bytes]:
@@ -379,7 +373,7 @@ def entries_begun(text: str, opt: int, target: Target | None) -> Task[bytes]:
     Each call into LLVM lets go of Python's lock, which that thread would then wait for. So all that is short
     is done here. The thread has a machine of its own.
     """
-    one = Ready(after_passes(text, 1, target, NOTHING), wide=False)
+    one = Ready(after_passes(text, 1, target, NOTHING), wide=False, reduces=False)
     machine = new_machine(opt, target)
     set_reduction(by_llvm=False)
     return begun(partial(object_of, opt, target, one, machine))
@@ -393,7 +387,7 @@ def optimized_ir(text: str, opt: int = 3, target: Target | None = None) -> str:
 def assembly(text: str, opt: int = 3, target: Target | None = None) -> str:
     """The assembly of what `optimize_and_emit` emits."""
     one = ready(text, opt, target)
-    with reduction(by_llvm=False):
+    with reduction(by_llvm=one.reduces):
         return emitted(
             lambda machine: machine.emit_assembly(one.module),
             lambda made: "movmsk" in made,

@@ -84,7 +84,7 @@ def reset_options(values: dict[str, str]) -> None:
 
 @contextmanager
 def reduction(*, by_llvm: bool) -> Generator[None]:
-    """Whether LLVM reduces the strength of loops in what is emitted here: `in_strength` has done so."""
+    """Whether LLVM reduces the strength of loops in what is emitted here: see `ready`."""
     before = Reduction.by_llvm
     set_reduction(by_llvm=by_llvm)
     try:
