@@ -8,6 +8,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+import mutad
 from mutad.compiler.codegen import llvm_module
 from mutad.compiler.codegen.llvm_module import assembly, machine_of, parsed
 from mutad.compiler.codegen.strength_reduction import blocks_of, reduced
@@ -235,3 +236,26 @@ def test_nothing_is_left_for_other_modules():
     before = assembly(STRIDED)
     assert assembly(UNIT)
     assert assembly(STRIDED) == before
+
+
+def looked_up(u, a, w, index, n):
+    e = 0.0
+    for _ in range(n):
+        for i in range(u.shape[0]):
+            k = index[i]
+            for j in range(n - 1):
+                e += u[index[index[i]]] * a[j, i]
+                index[i] = (index[i] + j) % u.shape[0]
+                a[i, j] *= u[index[k]]
+                e += a[i, j] * u[index[i]] * w[index[0] % 3]
+    return e
+
+
+def test_loops_in_loops_that_are_left_to_llvm():
+    """(LLVM's pass breaks the form of loops around them: as one of several passes it ends the process.)"""
+    u, a, w = (np.random.default_rng(5).uniform(0.2, 0.9, n) for n in (5, (5, 5), 3))
+    given, of = np.array([3, 0, 4, 1, 1]), mutad.compile(looked_up, grad=True, opt=3)
+    value, slopes = of.value_and_grad(u, a.copy(), w, given.copy(), 3, wrt=("u", "a", "w"))
+    plus, minus = (looked_up(u, a.copy(), w * s, given.copy(), 3) for s in (1 + 1e-6, 1 - 1e-6))
+    assert value == pytest.approx((plus + minus) / 2)
+    assert (slopes[2] * w).sum() == pytest.approx((plus - minus) / 2e-6, rel=1e-6)
