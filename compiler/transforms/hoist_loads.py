@@ -98,41 +98,42 @@ def hoist_loads(loop: array.LoopOp, effects: MemoryEffects) -> None:
     hoist_from(loop)  # the conditions under which inner loops look up
     written = effects.of(loop)
     while True:
-        found = [op for op in map(load_of, loop.body.block.ops) if op is not None]
+        found = [(op, load) for op in loop.body.block.ops if (load := load_of(op)) is not None]
         same = [
-            op
-            for op in found
-            if all(is_from_outside(v, loop) for v in op.operands)
-            and not written.writes_any(effects.roots(op.memref))
+            (op, load)
+            for op, load in found
+            if all(is_from_outside(v, loop) for v in (*op.operands, *load.operands))
+            and not written.writes_any(effects.roots(load.memref))
         ]
         if not same:
             return
-        for load in same:
-            look_up_before(loop, loop.count, load)
+        for op, load in same:
+            look_up_before(loop, loop.count, op, load)
         hoist_from(loop)
 
 
 def load_of(op: Operation) -> memref.LoadOp | None:
     """The load of an integer from an array: in a loop, or where one that was in a loop stands now."""
     if isinstance(op, scf.IfOp) and len(op.results) == 1:
-        first, *others = op.true_region.block.ops
-        otherwise = op.false_region.block.first_op if op.false_region.blocks else None
-        guards = len(others) == 1 and isinstance(otherwise, arith.ConstantOp)
-        return load_of(first) if guards else None
+        (first, *there), (otherwise, *rest) = op.true_region.block.ops, op.false_region.block.ops
+        ends = isinstance(otherwise, arith.ConstantOp) and len(there) == len(rest) == 1
+        if not ends or there[0].operands[0].owner is not first:
+            return None
+        op = first if rest[0].operands[0].owner is otherwise else otherwise
     if not isinstance(op, memref.LoadOp) or not op.indices:
         return None
     return op if isinstance(op.res.type, IntegerType) else None
 
 
-def look_up_before(loop: array.LoopOp, count: SSAValue, load: memref.LoadOp) -> None:
+def look_up_before(
+    loop: array.LoopOp, count: SSAValue, moved: Operation, load: memref.LoadOp
+) -> None:
     """Move a load, or the branch that it is in, before the loop."""
     here = Before(loop, load)
     length = array.constant_value(count)
     runs = None
     if length is None or length < 1:
         runs = here.compare("sgt", count, here.constant(0))
-    moved = load if load.parent is loop.body.block else load.parent_op()
-    assert moved is not None
     moved.detach()
     if runs is None:
         here.insert(moved)

@@ -108,3 +108,44 @@ func.func @kept_where_iterations_ask_first(%s : memref<?xf64>, %index : memref<?
   }
   func.return
 }
+
+// Each iteration of the outer loop asks anew whether the inner one has any.
+// CHECK-LABEL: @as_far_as_its_condition
+// CHECK:         array.loop %i to %n do {
+// CHECK:           %[[RUNS:.*]] = arith.cmpi sgt, %i
+// CHECK-NEXT:      %k = scf.if %[[RUNS]] -> (i64) {
+// CHECK:           array.loop %j to %i do {
+// CHECK-NOT:         memref.load
+func.func @as_far_as_its_condition(%s : memref<?xf64>, %index : memref<?xi64>, %x : f64, %q : index, %n : index) {
+  %trips = array.loop %i to %n do {
+    %inner = array.loop %j to %i do {
+      %k = memref.load %index[%q] : memref<?xi64>
+      %at = array.cast %k : i64 -> index
+      memref.store %x, %s[%at] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_with_what_else_a_branch_does
+// CHECK:         array.loop %i to %n do {
+// CHECK-NEXT:      scf.if %c -> (i64) {
+func.func @kept_with_what_else_a_branch_does(%s : memref<?xf64>, %index : memref<?xi64>, %x : f64, %q : index, %n : index, %c : i1) {
+  %trips = array.loop %i to %n do {
+    %k = scf.if %c -> (i64) {
+      %0 = memref.load %index[%q] : memref<?xi64>
+      scf.yield %0 : i64
+    } else {
+      %1 = arith.constant 1 : i64
+      %2 = array.cast %i : index -> i64
+      %3 = arith.addi %1, %2 : i64
+      scf.yield %3 : i64
+    }
+    %at = array.cast %k : i64 -> index
+    memref.store %x, %s[%at] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
