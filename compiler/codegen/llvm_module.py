@@ -314,9 +314,8 @@ def emitted_at_once(texts: Sequence[str], opt: int, target: Target | None) -> li
     """The object code of modules, made in threads.
 
     A module is optimized in one step and emitted in another, the largest first, so that all threads end at
-    about the same time.
-    Options hold for both steps. Only where LLVM is to reduce the strength of loops is the code emitted when
-    all else is done.
+    about the same time. Options hold for both steps. Only where LLVM is to reduce the strength of loops is
+    the code emitted when all else is done.
     """
     done: dict[int, bytes | Ready] = {}
     for vectorized in attempts(opt):

@@ -65,7 +65,7 @@ class JammedMaps(Jammed):
                     known[op.results[0]] = self.trips(first, d, writer)
                 continue
             for d, known in enumerate(values):
-                for operand in filter(is_memref, op.operands):
+                for operand in dict.fromkeys(filter(is_memref, op.operands)):
                     known.setdefault(operand, self.cell(operand, d))
             if isinstance(op, array.MapOp):
                 body.add_op(merged(op, values, self.added))

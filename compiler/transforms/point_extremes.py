@@ -83,7 +83,7 @@ class Extreme:
     """Where the extremes go."""
 
     def memory(self) -> list[SSAValue]:
-        return [self.taken.memory, self.left.memory]
+        return list(dict.fromkeys((self.taken.memory, self.left.memory)))
 
     def fits(self, points: PointLoop) -> bool:
         """What differs from point to point belongs to each of them."""
